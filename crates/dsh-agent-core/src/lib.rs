@@ -1,0 +1,1 @@
+//! The bundle: typed configuration, service context, ordered assembly and shutdown.

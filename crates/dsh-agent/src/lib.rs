@@ -1,0 +1,1 @@
+//! Agents, their registry, their scope and their inbox.

@@ -1,0 +1,1 @@
+//! The bash executor on this machine, over process trees.

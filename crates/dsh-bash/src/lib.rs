@@ -1,0 +1,1 @@
+//! The bash seam: what to run, and a handle on what runs.

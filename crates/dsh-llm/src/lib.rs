@@ -1,0 +1,1 @@
+//! The words a model conversation is made of: call ids and content blocks.

@@ -1,0 +1,1 @@
+//! Registration scopes: effects with awaited disposal, tracked spawns, contained panics.

@@ -1,0 +1,1 @@
+//! Session identity and the append-only event log of one conversation.

@@ -1,0 +1,1 @@
+//! Process trees: spawn, signal, escalate, and say what was seen to end.

@@ -1,0 +1,1 @@
+//! The system prompt as ordered sections and variables.

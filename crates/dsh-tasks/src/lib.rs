@@ -1,0 +1,1 @@
+//! The background task registry: ids, owners, claims, waits, kills, notices and cleanup.

@@ -1,0 +1,1 @@
+//! Gates, facts polled with a deadline, log capture and process assertions for tests.

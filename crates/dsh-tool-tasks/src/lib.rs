@@ -1,0 +1,1 @@
+//! The model-facing task tools, the notice surface and the prompt section.

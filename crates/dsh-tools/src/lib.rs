@@ -1,0 +1,1 @@
+//! The tool trait, its registry, argument checks and the execution pipeline.

@@ -1,0 +1,3 @@
+//! The `dsh` binary.
+
+fn main() {}

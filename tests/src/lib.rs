@@ -1,0 +1,1 @@
+//! Integration tests over real processes and real clients.

@@ -1,0 +1,3 @@
+//! Build automation.
+
+fn main() {}
