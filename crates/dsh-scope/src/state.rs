@@ -1,0 +1,315 @@
+//! The state behind a scope's handles.
+//!
+//! # Invariants
+//!
+//! 1. An entry leaves the map only when its disposer or task has ended (or its scope was dropped): what is in the map
+//!    is what the scope still owes.
+//! 2. A disposer is taken out of its entry under the lock, so it runs at most once, whoever asks.
+//! 3. Once `closing` is set no entry is added, so the closing loop ends.
+//! 4. `closing` is set after the token was cancelled: who sees a closing scope sees a cancelled token.
+//! 5. An entry is removed before its `ended` channel closes: who awaited an end finds nothing left of it.
+//! 6. Handles, runners and children refer to a core weakly. Only [`Scope`](crate::Scope) handles, the closing task and
+//!    a child's entry in its parent keep one alive.
+//!
+//! One lock per core. No lock of another core is taken, no foreign code runs and nothing is awaited under it; boxed
+//! disposers are dropped after it was released.
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+};
+
+use tokio::{runtime::Handle, sync::watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    contain::contain_future,
+    lineage::{Id, Lineage},
+};
+
+pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+pub(crate) struct Core {
+    pub(crate) id: Id,
+    pub(crate) name: Arc<str>,
+    pub(crate) token: CancellationToken,
+    /// This scope and its ancestors.
+    pub(crate) lineage: Lineage,
+    /// The parent and the entry in it that closes this scope.
+    kept: OnceLock<(Weak<Core>, Id)>,
+    state: Mutex<State>,
+}
+
+struct State {
+    entries: BTreeMap<Id, Entry>,
+    /// Turns true when the closing is over.
+    closing: Option<watch::Receiver<bool>>,
+}
+
+struct Entry {
+    label: Arc<str>,
+    work: Work,
+    ended: Ended,
+}
+
+enum Work {
+    /// A disposer nobody has asked for yet.
+    Waiting(BoxFuture, EndGuard),
+    /// A disposer in flight.
+    Disposing,
+    /// A spawned task.
+    Task,
+}
+
+/// Waits until an entry's disposer or task has ended: the sender's drop says so.
+#[derive(Clone)]
+pub(crate) struct Ended(watch::Receiver<()>);
+
+/// Held by whatever runs an entry's work. However that ends, also by a shutdown of the runtime, the drop takes the
+/// entry out and releases those who wait for it.
+struct EndGuard {
+    core: Weak<Core>,
+    id: Id,
+    _ended: watch::Sender<()>,
+}
+
+impl Core {
+    pub(crate) fn new(name: Arc<str>, token: CancellationToken, ancestors: &Lineage) -> Arc<Self> {
+        let id = Id::next();
+        let state = State {
+            entries: BTreeMap::new(),
+            closing: None,
+        };
+        let lineage = ancestors.with(id);
+        Arc::new(Self {
+            id,
+            name,
+            token,
+            lineage,
+            kept: OnceLock::new(),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Remembers the parent's entry, to take it out when this scope was closed on its own.
+    pub(crate) fn kept_as(&self, parent: Weak<Core>, id: Id) {
+        // A scope is made a child once, by the code that made it.
+        let _ = self.kept.set((parent, id));
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().closing.is_some()
+    }
+
+    /// Adds a disposer, or hands it back.
+    pub(crate) fn register<D>(
+        self: &Arc<Self>,
+        label: Arc<str>,
+        disposer: D,
+        boxed: impl FnOnce(D) -> BoxFuture,
+    ) -> Result<(Id, Ended), D> {
+        self.insert(label, disposer, |disposer, guard| {
+            Work::Waiting(boxed(disposer), guard)
+        })
+    }
+
+    /// Starts a task and adds it, or hands it back.
+    pub(crate) fn launch<F>(self: &Arc<Self>, label: Arc<str>, task: F) -> Result<(Id, Ended), F>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        require_runtime();
+        let mut held = None;
+        let (id, ended) = self.insert(label.clone(), task, |task, guard| {
+            held = Some((task, guard));
+            Work::Task
+        })?;
+        if let Some((task, guard)) = held {
+            let waited_for_by = self.lineage.with(id);
+            run(waited_for_by, "task", self.name.clone(), label, guard, task);
+        }
+        Ok((id, ended))
+    }
+
+    /// Starts the disposer of an entry unless somebody has already.
+    pub(crate) fn start(&self, id: Id) {
+        require_runtime();
+        let (label, disposer, guard) = {
+            let mut state = self.lock();
+            let Some(entry) = state.entries.get_mut(&id) else {
+                return;
+            };
+            match std::mem::replace(&mut entry.work, Work::Disposing) {
+                Work::Waiting(disposer, guard) => (entry.label.clone(), disposer, guard),
+                taken => {
+                    entry.work = taken;
+                    return;
+                }
+            }
+        };
+        // What waits for the caller waits for this disposer, too.
+        let waited_for_by = Lineage::current().union(&self.lineage).with(id);
+        run(
+            waited_for_by,
+            "disposer",
+            self.name.clone(),
+            label,
+            guard,
+            disposer,
+        );
+    }
+
+    /// Starts the closing unless somebody has already, and returns where its end shows.
+    pub(crate) fn close(self: &Arc<Self>) -> watch::Receiver<bool> {
+        require_runtime();
+        self.token.cancel();
+        let (over, closing) = watch::channel(false);
+        {
+            let mut state = self.lock();
+            if let Some(closing) = &state.closing {
+                return closing.clone();
+            }
+            state.closing = Some(closing.clone());
+        }
+        let core = self.clone();
+        let waited_for_by = Lineage::current().union(&self.lineage);
+        spawn(waited_for_by, async move {
+            core.drain().await;
+            core.leave_parent();
+            over.send_replace(true);
+        });
+        closing
+    }
+
+    async fn drain(&self) {
+        while let Some((id, ended)) = self.newest() {
+            self.start(id);
+            ended.wait().await;
+        }
+    }
+
+    fn newest(&self) -> Option<(Id, Ended)> {
+        self.lock()
+            .entries
+            .last_key_value()
+            .map(|(&id, entry)| (id, entry.ended.clone()))
+    }
+
+    fn leave_parent(&self) {
+        if let Some((parent, id)) = self.kept.get()
+            && let Some(parent) = parent.upgrade()
+        {
+            parent.remove(*id);
+        }
+    }
+
+    fn remove(&self, id: Id) {
+        let removed = self.lock().entries.remove(&id);
+        drop(removed);
+    }
+
+    fn insert<T>(
+        self: &Arc<Self>,
+        label: Arc<str>,
+        item: T,
+        work: impl FnOnce(T, EndGuard) -> Work,
+    ) -> Result<(Id, Ended), T> {
+        let mut state = self.lock();
+        if state.closing.is_some() {
+            return Err(item);
+        }
+        // Taken under the lock, so the order of ids is the order of registration.
+        let id = Id::next();
+        let (sender, receiver) = watch::channel(());
+        let ended = Ended(receiver);
+        let guard = EndGuard {
+            core: Arc::downgrade(self),
+            id,
+            _ended: sender,
+        };
+        let entry = Entry {
+            label,
+            work: work(item, guard),
+            ended: ended.clone(),
+        };
+        state.entries.insert(id, entry);
+        Ok((id, ended))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ended {
+    /// # Cancel safety
+    ///
+    /// Only waits.
+    pub(crate) async fn wait(&self) {
+        let mut receiver = self.0.clone();
+        // Nothing is ever sent: the only thing that can happen is the sender's drop.
+        while receiver.changed().await.is_ok() {}
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.has_changed().is_err()
+    }
+}
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        if let Some(core) = self.core.upgrade() {
+            core.remove(self.id);
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.token.cancel();
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for entry in state.entries.values() {
+            let what = match entry.work {
+                Work::Waiting(..) => "effect never disposed",
+                Work::Task => "task not awaited",
+                Work::Disposing => continue,
+            };
+            tracing::warn!(
+                scope = &*self.name,
+                label = &*entry.label,
+                "scope dropped without being closed: {what}"
+            );
+        }
+    }
+}
+
+/// Runs an entry's work in a task of its own, contained.
+fn run(
+    waited_for_by: Lineage,
+    what: &'static str,
+    scope: Arc<str>,
+    label: Arc<str>,
+    guard: EndGuard,
+    work: impl Future<Output = ()> + Send + 'static,
+) {
+    spawn(waited_for_by, async move {
+        let _guard = guard;
+        if let Err(panicked) = contain_future(work).await {
+            tracing::error!(scope = &*scope, label = &*label, "{what} panicked: {panicked}");
+        }
+    });
+}
+
+/// Panics where there is no runtime, before anything was changed.
+fn require_runtime() {
+    let _ = Handle::current();
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where a task is born: it has an entry that owns it"
+)]
+fn spawn(waited_for_by: Lineage, work: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(waited_for_by.run(work));
+}
