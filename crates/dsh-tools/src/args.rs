@@ -1,0 +1,100 @@
+//! Arguments of a call: from what the model wrote to a typed value, or to everything that is wrong with it.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::error::ArgsError;
+
+/// Checks `args` against `schema` and turns them into `T`.
+///
+/// Total: reports all violations, in the order in which the schema declares its properties. Undeclared keys are
+/// ignored and defaults are not applied. Of the schema, `type`, `properties`, `required`, `items` and `enum`
+/// are looked at: what [`schema_of`](crate::schema_of) makes of ordinary argument structs.
+///
+/// # Errors
+/// An [`ArgsError`], which reads like
+/// `invalid arguments: missing required property "task_id"; "wait" must be a boolean`.
+pub fn decode<T: DeserializeOwned>(schema: &Value, args: &Value) -> Result<T, ArgsError> {
+    let mut violations = Vec::new();
+    if args.is_object() {
+        check(schema, args, "", &mut violations);
+    } else {
+        violations.push(r#""arguments" must be an object"#.to_owned());
+    }
+    if violations.is_empty() {
+        T::deserialize(args).map_err(|error| ArgsError::new(vec![error.to_string()]))
+    } else {
+        Err(ArgsError::new(violations))
+    }
+}
+
+/// What a model or client sent as arguments, as JSON.
+///
+/// Some send the text of the JSON: an empty one means no arguments, and one that cannot be parsed stays a
+/// string, which [`decode`] then refuses.
+pub(crate) fn parse(args: Value) -> Value {
+    match args {
+        Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        other => other,
+    }
+}
+
+fn check(schema: &Value, value: &Value, path: &str, violations: &mut Vec<String>) {
+    if let Some(expected) = schema.get("type").and_then(Value::as_str)
+        && let Some(expectation) = mismatch(expected, value)
+    {
+        violations.push(format!("{} must be {expectation}", quoted(path)));
+        return;
+    }
+    if let Some(allowed) = schema.get("enum")
+        && !allowed.as_array().is_some_and(|allowed| allowed.contains(value))
+    {
+        violations.push(format!("{} must be one of {allowed}", quoted(path)));
+        return;
+    }
+    match value {
+        Value::Object(object) => check_properties(schema, object, path, violations),
+        Value::Array(items) => {
+            if let Some(item_schema) = schema.get("items") {
+                for (index, item) in items.iter().enumerate() {
+                    check(item_schema, item, &format!("{path}[{index}]"), violations);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn check_properties(schema: &Value, object: &Map<String, Value>, path: &str, violations: &mut Vec<String>) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    let required = schema.get("required").and_then(Value::as_array);
+    for (name, property) in properties {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match object.get(name) {
+            Some(value) => check(property, value, &path, violations),
+            None if required.is_some_and(|required| required.iter().any(|key| key == name)) => {
+                violations.push(format!("missing required property {}", quoted(&path)));
+            }
+            None => {}
+        }
+    }
+}
+
+/// What a value of JSON type `expected` is called, if `value` is not one.
+fn mismatch(expected: &str, value: &Value) -> Option<&'static str> {
+    let (fits, expectation) = match expected {
+        "string" => (value.is_string(), "a string"),
+        "number" => (value.is_number(), "a number"),
+        "integer" => (value.as_f64().is_some_and(|number| number.fract() == 0.0), "an integer"),
+        "boolean" => (value.is_boolean(), "a boolean"),
+        "object" => (value.is_object(), "an object"),
+        "array" => (value.is_array(), "an array"),
+        _ => (true, ""),
+    };
+    (!fits).then_some(expectation)
+}
+
+fn quoted(path: &str) -> String {
+    format!("\"{path}\"")
+}

@@ -1,0 +1,103 @@
+//! What the model is told when a call fails, and why a registration can be refused.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A failed call. The model sees `Error: <message>`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    message: String,
+    info: Option<ErrorInfo>,
+}
+
+impl ToolError {
+    /// A failure that only its message describes.
+    pub fn new(message: impl Into<String>) -> ToolError {
+        ToolError { message: message.into(), info: None }
+    }
+
+    /// Adds a name and a code for programs.
+    #[must_use]
+    pub fn with_info(mut self, name: &'static str, code: &'static str) -> ToolError {
+        self.info = Some(ErrorInfo { name, code });
+        self
+    }
+
+    /// The text without the `Error: ` before it.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Name and code, if the failure has them.
+    pub fn info(&self) -> Option<ErrorInfo> {
+        self.info
+    }
+
+    pub(crate) fn unknown_tool(name: &str) -> ToolError {
+        ToolError::new(format!("unknown tool {name:?}")).with_info("UnknownToolError", "UNKNOWN_TOOL")
+    }
+
+    pub(crate) fn aborted_before_dispatch() -> ToolError {
+        ToolError::new("tool call aborted before dispatch")
+            .with_info("AbortError", "TOOL_ABORTED_BEFORE_DISPATCH")
+    }
+
+    pub(crate) fn aborted() -> ToolError {
+        ToolError::new("tool call aborted").with_info("AbortError", "TOOL_ABORTED")
+    }
+
+    pub(crate) fn panicked(tool: &str, panic: &impl fmt::Display) -> ToolError {
+        ToolError::new(format!("tool {tool:?} panicked: {panic}")).with_info("ToolPanic", "TOOL_PANICKED")
+    }
+}
+
+impl From<ArgsError> for ToolError {
+    fn from(error: ArgsError) -> ToolError {
+        ToolError::new(error.to_string()).with_info("ToolArgsError", "INVALID_ARGS")
+    }
+}
+
+/// A failure for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ErrorInfo {
+    /// The family of the failure, such as `AbortError`.
+    pub name: &'static str,
+    /// The failure, such as `TOOL_ABORTED`.
+    pub code: &'static str,
+}
+
+/// Arguments that do not fit the schema; lists everything that is wrong, in the schema's order.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid arguments: {}", .violations.join("; "))]
+pub struct ArgsError {
+    violations: Vec<String>,
+}
+
+impl ArgsError {
+    pub(crate) fn new(violations: Vec<String>) -> ArgsError {
+        ArgsError { violations }
+    }
+
+    /// Each thing that is wrong.
+    pub fn violations(&self) -> &[String] {
+        &self.violations
+    }
+}
+
+/// Why a tool was not registered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegisterError {
+    /// The name is taken.
+    #[error("tool {0:?} is already registered")]
+    Duplicate(String),
+    /// The scope is closing.
+    #[error("cannot register tool {tool:?}: scope {scope:?} is closing")]
+    ScopeClosed {
+        /// The tool.
+        tool: String,
+        /// The scope that was to hold it.
+        scope: String,
+    },
+}

@@ -1,0 +1,185 @@
+//! Input schemas and the checks made from them.
+
+use std::collections::BTreeMap;
+
+use dsh_tools::{ToolError, decode, schema_of};
+use expect_test::expect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+struct Everything {
+    /// Its name.
+    name: String,
+    #[serde(default)]
+    flag: Option<bool>,
+    limit: Option<f64>,
+    count: Option<u32>,
+    color: Option<Color>,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    servers: Vec<Server>,
+    inner: Option<Server>,
+    env: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Color {
+    /// Warm.
+    Red,
+    /// Cold.
+    Blue,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+struct Server {
+    host: String,
+    port: Option<u16>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+struct Nothing {}
+
+fn violations(args: Value) -> String {
+    decode::<Everything>(&schema_of::<Everything>(), &args).expect_err("invalid").to_string()
+}
+
+#[test]
+fn a_schema_says_what_the_model_needs_and_nothing_else() {
+    expect![[r#"
+        {
+          "type": "object",
+          "properties": {
+            "name": {
+              "type": "string",
+              "description": "Its name."
+            },
+            "flag": {
+              "type": "boolean"
+            },
+            "limit": {
+              "type": "number"
+            },
+            "count": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "color": {
+              "type": "string",
+              "enum": [
+                "red",
+                "blue"
+              ]
+            },
+            "tags": {
+              "type": "array",
+              "items": {
+                "type": "string"
+              },
+              "default": []
+            },
+            "servers": {
+              "type": "array",
+              "items": {
+                "type": "object",
+                "properties": {
+                  "host": {
+                    "type": "string"
+                  },
+                  "port": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": 65535
+                  }
+                },
+                "required": [
+                  "host"
+                ]
+              }
+            },
+            "inner": {
+              "type": "object",
+              "properties": {
+                "host": {
+                  "type": "string"
+                },
+                "port": {
+                  "type": "integer",
+                  "minimum": 0,
+                  "maximum": 65535
+                }
+              },
+              "required": [
+                "host"
+              ]
+            },
+            "env": {
+              "type": "object"
+            }
+          },
+          "required": [
+            "name"
+          ]
+        }"#]].assert_eq(&serde_json::to_string_pretty(&schema_of::<Everything>()).unwrap());
+    assert_eq!(schema_of::<Nothing>(), json!({ "type": "object", "properties": {} }));
+}
+
+#[test]
+fn arguments_that_fit_are_decoded_and_undeclared_keys_ignored() {
+    let args = json!({ "name": "n", "flag": true, "limit": 2.5, "color": "blue", "more": [] });
+    let decoded: Everything = decode(&schema_of::<Everything>(), &args).expect("valid");
+    assert_eq!(decoded.name, "n");
+    assert_eq!(decoded.flag, Some(true));
+    assert_eq!(decoded.color, Some(Color::Blue));
+    decode::<Nothing>(&schema_of::<Nothing>(), &json!({ "x": 1 })).expect("valid");
+}
+
+#[test]
+fn the_top_level_must_be_an_object() {
+    for args in [json!("text"), json!([]), json!(1), Value::Null] {
+        assert_eq!(violations(args), r#"invalid arguments: "arguments" must be an object"#);
+    }
+}
+
+#[test]
+fn every_violation_is_listed_in_declaration_order() {
+    assert_eq!(violations(json!({})), r#"invalid arguments: missing required property "name""#);
+    assert_eq!(
+        violations(json!({
+            "env": 1,
+            "inner": { "port": "x" },
+            "servers": [{ "host": "a" }, { "host": 1 }, 7],
+            "tags": ["a", 1],
+            "color": "green",
+            "count": 2.5,
+            "limit": "soon",
+            "flag": "yes",
+            "name": 42,
+        })),
+        concat!(
+            r#"invalid arguments: "name" must be a string; "flag" must be a boolean; "limit" must be a number; "#,
+            r#""count" must be an integer; "color" must be one of ["red","blue"]; "tags[1]" must be a string; "#,
+            r#""servers[1].host" must be a string; "servers[2]" must be an object; "#,
+            r#"missing required property "inner.host"; "inner.port" must be an integer; "env" must be an object"#,
+        )
+    );
+    assert_eq!(violations(json!({ "name": "n", "tags": {} })), r#"invalid arguments: "tags" must be an array"#);
+    assert_eq!(violations(json!({ "name": "n", "flag": null })), r#"invalid arguments: "flag" must be a boolean"#);
+}
+
+#[test]
+fn what_only_the_type_refuses_is_a_violation_too() {
+    let text = violations(json!({ "name": "n", "count": -1 }));
+    assert!(text.starts_with("invalid arguments: "), "{text}");
+}
+
+#[test]
+fn a_violation_is_a_named_tool_error() {
+    let error = decode::<Everything>(&schema_of::<Everything>(), &json!({})).expect_err("invalid");
+    let error = ToolError::from(error);
+    let info = error.info().expect("a named error");
+    assert_eq!((info.name, info.code), ("ToolArgsError", "INVALID_ARGS"));
+}
