@@ -1,3 +1,67 @@
-//! Build automation.
+//! Build automation: `cargo xtask <command>`.
+//!
+//! It depends on no other crate of the workspace, so it builds in seconds and works while they do not.
 
-fn main() {}
+mod ci;
+mod client;
+mod error;
+mod nextest;
+mod process;
+mod steps;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Error;
+use crate::workspace::Workspace;
+
+/// Build automation of this workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every test that needs no key: unit, integration, real clients, documentation examples.
+    Test {
+        /// Arguments for `cargo nextest run`, for example a name filter.
+        #[arg(last = true)]
+        nextest: Vec<String>,
+    },
+    /// Check what the compiler does not: layers, sizes, words, documents.
+    Tidy,
+    /// Explore the interleavings of the lock-based cores.
+    Loom,
+    /// Build the crate documentation; a broken link is an error.
+    Docs,
+    /// Everything a change must pass: fmt, clippy, tidy, test, loom, docs.
+    Ci,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Error> {
+    let workspace = Workspace::find()?;
+    match cli.command {
+        Command::Test { nextest } => test::run(&workspace, &nextest, test::NotRun::IsReported),
+        Command::Tidy => tidy::run(&workspace),
+        Command::Loom => steps::loom(&workspace),
+        Command::Docs => steps::docs(&workspace),
+        Command::Ci => ci::run(&workspace),
+    }
+}

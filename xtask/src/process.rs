@@ -1,0 +1,64 @@
+//! Running other programs.
+
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+
+/// Runs `command` with inherited output; anything but exit code 0 is an error.
+pub(crate) fn run(command: &mut Command) -> Result<(), Error> {
+    let shown = shown(command);
+    eprintln!("$ {shown}");
+    let status = command.status().map_err(|source| Error::Start {
+        program: program(command),
+        source,
+    })?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::Failed {
+            command: shown,
+            status,
+        })
+    }
+}
+
+/// Runs `command` and returns what it wrote to stdout.
+pub(crate) fn output(command: &mut Command) -> Result<String, Error> {
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|source| Error::Start {
+            program: program(command),
+            source,
+        })?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(Error::Failed {
+            command: shown(command),
+            status: output.status,
+        })
+    }
+}
+
+/// Whether `command` can be started and ends with exit code 0; its output is dropped.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn program(command: &Command) -> String {
+    command.get_program().to_string_lossy().into_owned()
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,55 @@
+//! The steps that are one or two commands each.
+
+use crate::error::Error;
+use crate::nextest::Nextest;
+use crate::process;
+use crate::workspace::Workspace;
+
+/// Formatting, checked and not changed.
+pub(crate) fn fmt(workspace: &Workspace) -> Result<(), Error> {
+    process::run(&mut workspace.cargo(["fmt", "--all", "--check"]))
+}
+
+/// Lints of the compiler and clippy; a warning is an error.
+pub(crate) fn clippy(workspace: &Workspace) -> Result<(), Error> {
+    process::run(&mut workspace.cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+/// Crate documentation; a warning or a broken link is an error.
+pub(crate) fn docs(workspace: &Workspace) -> Result<(), Error> {
+    process::run(
+        workspace
+            .cargo(["doc", "--workspace", "--no-deps", "--locked"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+/// The loom models of every crate that declares some.
+///
+/// They have a cfg and a target directory of their own: loom's usual `--cfg loom` would remove parts of tokio, and
+/// the flag would make everything else build again.
+pub(crate) fn loom(workspace: &Workspace) -> Result<(), Error> {
+    let packages = workspace.packages()?;
+    let models = packages.iter().filter(|package| {
+        let mut dependencies = package.dependencies.iter();
+        dependencies.any(|dependency| {
+            dependency.name == "loom" && dependency.target.as_deref() == Some("cfg(dsh_loom)")
+        })
+    });
+    let models: Vec<&str> = models.map(|package| package.name.as_str()).collect();
+    if models.is_empty() {
+        return Err(Error::NoLoomModels);
+    }
+    let mut command = Nextest::ready(workspace)?.command("run");
+    command
+        .args(["--release", "--no-tests", "fail"])
+        .arg("--target-dir")
+        .arg(workspace.target().join("loom"));
+    command
+        .args(["--filterset", "test(loom) | binary(loom)"])
+        .env("RUSTFLAGS", "--cfg dsh_loom");
+    for model in models {
+        command.args(["--package", model]);
+    }
+    process::run(&mut command)
+}
