@@ -78,6 +78,20 @@ impl Scope {
         self.core.is_closing()
     }
 
+    /// Whether [`close`](Self::close) could wait for the end from where this is called. It changes nothing.
+    ///
+    /// For those whose disposal does more than close a scope and must not begin what it cannot finish.
+    ///
+    /// # Errors
+    ///
+    /// [`CloseError::FromWithin`] as `close` would answer it.
+    pub fn closable_here(&self) -> Result<(), CloseError> {
+        if Lineage::current().contains(self.core.id) {
+            return Err(CloseError::FromWithin { scope: self.core.name.clone() });
+        }
+        Ok(())
+    }
+
     /// Registers what must happen at the end. `disposer` is called once, when the scope closes or the handle is
     /// disposed, whichever comes first; if neither comes it is dropped with the scope.
     ///
