@@ -8,8 +8,8 @@ use crate::error::ArgsError;
 /// Checks `args` against `schema` and turns them into `T`.
 ///
 /// Total: reports all violations, in the order in which the schema declares its properties. Undeclared keys are
-/// ignored and defaults are not applied. Of the schema, `type`, `properties`, `required`, `items` and `enum`
-/// are looked at: what [`schema_of`](crate::schema_of) makes of ordinary argument structs.
+/// ignored and defaults are not applied. Of the schema, `type`, `properties`, `required`, `items`, `enum`,
+/// `minimum` and `maximum` are looked at: what [`schema_of`](crate::schema_of) makes of ordinary argument structs.
 ///
 /// # Errors
 /// An [`ArgsError`], which reads like
@@ -47,6 +47,10 @@ fn check(schema: &Value, value: &Value, path: &str, violations: &mut Vec<String>
         violations.push(format!("{} must be {expectation}", quoted(path)));
         return;
     }
+    if let Some(bound) = out_of_range(schema, value) {
+        violations.push(format!("{} must be {bound}", quoted(path)));
+        return;
+    }
     if let Some(allowed) = schema.get("enum")
         && !allowed.as_array().is_some_and(|allowed| allowed.contains(value))
     {
@@ -67,10 +71,16 @@ fn check(schema: &Value, value: &Value, path: &str, violations: &mut Vec<String>
 }
 
 fn check_properties(schema: &Value, object: &Map<String, Value>, path: &str, violations: &mut Vec<String>) {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return;
+    };
     let required = schema.get("required").and_then(Value::as_array);
     for (name, property) in properties {
-        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let path = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}.{name}")
+        };
         match object.get(name) {
             Some(value) => check(property, value, &path, violations),
             None if required.is_some_and(|required| required.iter().any(|key| key == name)) => {
@@ -86,13 +96,24 @@ fn mismatch(expected: &str, value: &Value) -> Option<&'static str> {
     let (fits, expectation) = match expected {
         "string" => (value.is_string(), "a string"),
         "number" => (value.is_number(), "a number"),
-        "integer" => (value.as_f64().is_some_and(|number| number.fract() == 0.0), "an integer"),
+        "integer" => (value.is_i64() || value.is_u64(), "an integer"),
         "boolean" => (value.is_boolean(), "a boolean"),
         "object" => (value.is_object(), "an object"),
         "array" => (value.is_array(), "an array"),
         _ => (true, ""),
     };
     (!fits).then_some(expectation)
+}
+
+/// The bound that a number breaks; schemars writes one where the Rust type has one.
+fn out_of_range(schema: &Value, value: &Value) -> Option<String> {
+    let number = value.as_f64()?;
+    let bound = |key| schema.get(key).and_then(|bound| Some((bound, bound.as_f64()?)));
+    match (bound("minimum"), bound("maximum")) {
+        (Some((text, minimum)), _) if number < minimum => Some(format!("at least {text}")),
+        (_, Some((text, maximum))) if number > maximum => Some(format!("at most {text}")),
+        _ => None,
+    }
 }
 
 fn quoted(path: &str) -> String {

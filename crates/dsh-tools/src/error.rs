@@ -15,7 +15,10 @@ pub struct ToolError {
 impl ToolError {
     /// A failure that only its message describes.
     pub fn new(message: impl Into<String>) -> ToolError {
-        ToolError { message: message.into(), info: None }
+        ToolError {
+            message: message.into(),
+            info: None,
+        }
     }
 
     /// Adds a name and a code for programs.

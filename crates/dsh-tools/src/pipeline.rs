@@ -35,7 +35,11 @@ async fn guarded(name: &str, tool: &dyn Tool, args: Value, ctx: ToolContext) -> 
     }
     let token = ctx.token.clone();
     let result = body(name, tool, args, ctx).await;
-    if token.is_cancelled() { ToolError::aborted().into() } else { result }
+    if token.is_cancelled() {
+        ToolError::aborted().into()
+    } else {
+        result
+    }
 }
 
 async fn body(name: &str, tool: &dyn Tool, args: Value, ctx: ToolContext) -> ToolResult {

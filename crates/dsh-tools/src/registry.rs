@@ -45,21 +45,31 @@ impl ToolRegistry {
         let registry = Arc::downgrade(&self.inner);
         let registered = name.clone();
         scope
-            .effect(format!("tools.register({name})"), move || async move { remove(&registry, &registered) })
+            .effect(format!("tools.register({name})"), move || async move {
+                remove(&registry, &registered)
+            })
             .map_err(|_| {
                 remove(&Arc::downgrade(&self.inner), &name);
-                RegisterError::ScopeClosed { tool: name, scope: scope.name().to_owned() }
+                RegisterError::ScopeClosed {
+                    tool: name,
+                    scope: scope.name().to_owned(),
+                }
             })
     }
 
     /// What the model is told about each tool, ordered by name.
     pub fn definitions(&self) -> Vec<ToolDefinition> {
-        lock(&self.inner).values().map(|registered| registered.definition.clone()).collect()
+        lock(&self.inner)
+            .values()
+            .map(|registered| registered.definition.clone())
+            .collect()
     }
 
     /// The tool of that name.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        lock(&self.inner).get(name).map(|registered| Arc::clone(&registered.tool))
+        lock(&self.inner)
+            .get(name)
+            .map(|registered| Arc::clone(&registered.tool))
     }
 
     /// Calls a tool. Whatever goes wrong is in the result; this never fails.

@@ -16,7 +16,8 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Value::Object(root) = &mut schema {
         root.shift_remove("description");
-        root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        root.entry("properties")
+            .or_insert_with(|| Value::Object(Map::new()));
     }
     shrink(&mut schema);
     schema
@@ -33,7 +34,11 @@ fn shrink(schema: &mut Value) {
     drop_null_type(object);
     inline_only_alternative(object);
     collect_constants(object);
-    if object.get("required").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+    if object
+        .get("required")
+        .and_then(Value::as_array)
+        .is_some_and(Vec::is_empty)
+    {
         object.shift_remove("required");
     }
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
@@ -46,7 +51,9 @@ fn shrink(schema: &mut Value) {
 
 /// `"type": ["string", "null"]` → `"type": "string"`; an optional argument is left out, not null.
 fn drop_null_type(object: &mut Map<String, Value>) {
-    let Some(Value::Array(types)) = object.get_mut("type") else { return };
+    let Some(Value::Array(types)) = object.get_mut("type") else {
+        return;
+    };
     types.retain(|kind| kind != "null");
     if let [only] = types.as_mut_slice() {
         let only = only.take();
@@ -59,9 +66,13 @@ fn drop_null_type(object: &mut Map<String, Value>) {
 
 /// `"anyOf": [X, {"type": "null"}]` → X.
 fn inline_only_alternative(object: &mut Map<String, Value>) {
-    let Some(Value::Array(alternatives)) = object.get_mut("anyOf") else { return };
+    let Some(Value::Array(alternatives)) = object.get_mut("anyOf") else {
+        return;
+    };
     alternatives.retain(|alternative| alternative.get("type").is_none_or(|kind| kind != "null"));
-    let [Value::Object(only)] = alternatives.as_mut_slice() else { return };
+    let [Value::Object(only)] = alternatives.as_mut_slice() else {
+        return;
+    };
     let only = std::mem::take(only);
     object.shift_remove("anyOf");
     for (key, value) in only {
@@ -72,9 +83,13 @@ fn inline_only_alternative(object: &mut Map<String, Value>) {
 /// `"oneOf": [{"const": a}, {"const": b}]` → `"enum": [a, b]`, the form that unit variants with doc comments
 /// lose.
 fn collect_constants(object: &mut Map<String, Value>) {
-    let Some(Value::Array(alternatives)) = object.get("oneOf") else { return };
-    let constants: Option<Vec<Value>> =
-        alternatives.iter().map(|alternative| alternative.get("const").cloned()).collect();
+    let Some(Value::Array(alternatives)) = object.get("oneOf") else {
+        return;
+    };
+    let constants: Option<Vec<Value>> = alternatives
+        .iter()
+        .map(|alternative| alternative.get("const").cloned())
+        .collect();
     if let Some(constants) = constants {
         object.shift_remove("oneOf");
         object.insert("type".to_owned(), "string".into());

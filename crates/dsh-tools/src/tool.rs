@@ -121,7 +121,10 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// An output of one text block.
     pub fn text(text: impl Into<String>) -> ToolOutput {
-        ToolOutput { content: vec![ContentBlock::text(text)], ..ToolOutput::default() }
+        ToolOutput {
+            content: vec![ContentBlock::text(text)],
+            ..ToolOutput::default()
+        }
     }
 
     /// Adds the result for programs.

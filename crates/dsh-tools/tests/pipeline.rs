@@ -43,11 +43,19 @@ impl Tool for FnTool {
     }
 }
 
-fn tool<F>(name: &'static str, limit: Option<usize>, body: impl Fn(Value, ToolContext) -> F + Send + Sync + 'static) -> Arc<dyn Tool>
+fn tool<F>(
+    name: &'static str,
+    limit: Option<usize>,
+    body: impl Fn(Value, ToolContext) -> F + Send + Sync + 'static,
+) -> Arc<dyn Tool>
 where
     F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
 {
-    Arc::new(FnTool { name, limit, body: Box::new(move |args, ctx| Box::pin(body(args, ctx))) })
+    Arc::new(FnTool {
+        name,
+        limit,
+        body: Box::new(move |args, ctx| Box::pin(body(args, ctx))),
+    })
 }
 
 fn registry(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> (Scope, ToolRegistry) {
@@ -60,7 +68,11 @@ fn registry(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> (Scope, ToolRegis
 }
 
 fn ctx(token: &CancellationToken) -> ToolContext {
-    ToolContext { caller: None, token: token.clone(), call_id: CallId::new("call-1") }
+    ToolContext {
+        caller: None,
+        token: token.clone(),
+        call_id: CallId::new("call-1"),
+    }
 }
 
 /// Sets a flag when dropped undelivered.
@@ -79,16 +91,24 @@ async fn a_result_carries_content_value_and_deliveries() {
     let (_scope, tools) = registry([tool("ok", None, move |args, _| {
         let counter = Arc::clone(&counter);
         async move {
-            Ok(ToolOutput::text("fine").value(args).delivers(Delivery::new(move || {
-                counter.fetch_add(1, Ordering::SeqCst);
-            })))
+            Ok(ToolOutput::text("fine")
+                .value(args)
+                .delivers(Delivery::new(move || {
+                    counter.fetch_add(1, Ordering::SeqCst);
+                })))
         }
     })]);
-    let result = tools.execute("ok", json!({ "a": 1 }), ctx(&CancellationToken::new())).await;
+    let result = tools
+        .execute("ok", json!({ "a": 1 }), ctx(&CancellationToken::new()))
+        .await;
     assert_eq!(result.single_text(), Some("fine"));
     assert!(!result.is_error);
     assert_eq!(result.value, Some(json!({ "a": 1 })));
-    assert_eq!(delivered.load(Ordering::SeqCst), 0, "nothing is delivered before the commit");
+    assert_eq!(
+        delivered.load(Ordering::SeqCst),
+        0,
+        "nothing is delivered before the commit"
+    );
     result.deliveries.deliver_all();
     assert_eq!(delivered.load(Ordering::SeqCst), 1);
 }
@@ -113,7 +133,9 @@ async fn argument_text_is_parsed_and_empty_text_is_no_arguments() {
 #[tokio::test]
 async fn an_unknown_tool_is_an_error_result() {
     let (_scope, tools) = registry([]);
-    let result = tools.execute("nope", json!({}), ctx(&CancellationToken::new())).await;
+    let result = tools
+        .execute("nope", json!({}), ctx(&CancellationToken::new()))
+        .await;
     assert_eq!(result.single_text(), Some("Error: unknown tool \"nope\""));
     assert!(result.is_error);
     assert_eq!(result.error.map(|info| info.code), Some("UNKNOWN_TOOL"));
@@ -121,9 +143,12 @@ async fn an_unknown_tool_is_an_error_result() {
 
 #[tokio::test]
 async fn a_failing_body_is_an_error_result() {
-    let (_scope, tools) =
-        registry([tool("bad", None, |_, _| async { Err(ToolError::new("no such thing")) })]);
-    let result = tools.execute("bad", json!({}), ctx(&CancellationToken::new())).await;
+    let (_scope, tools) = registry([tool("bad", None, |_, _| async {
+        Err(ToolError::new("no such thing"))
+    })]);
+    let result = tools
+        .execute("bad", json!({}), ctx(&CancellationToken::new()))
+        .await;
     assert_eq!(result.single_text(), Some("Error: no such thing"));
     assert!(result.is_error);
     assert_eq!(result.error, None);
@@ -135,10 +160,17 @@ async fn a_panicking_body_is_an_error_result_and_the_registry_lives_on() {
         tool("boom", None, |_, _| async { panic!("kaboom") }),
         tool("ok", None, |_, _| async { Ok(ToolOutput::text("fine")) }),
     ]);
-    let result = tools.execute("boom", json!({}), ctx(&CancellationToken::new())).await;
-    assert_eq!(result.single_text(), Some("Error: tool \"boom\" panicked: kaboom"));
+    let result = tools
+        .execute("boom", json!({}), ctx(&CancellationToken::new()))
+        .await;
+    assert_eq!(
+        result.single_text(),
+        Some("Error: tool \"boom\" panicked: kaboom")
+    );
     assert_eq!(result.error.map(|info| info.code), Some("TOOL_PANICKED"));
-    let result = tools.execute("ok", json!({}), ctx(&CancellationToken::new())).await;
+    let result = tools
+        .execute("ok", json!({}), ctx(&CancellationToken::new()))
+        .await;
     assert_eq!(result.single_text(), Some("fine"));
 }
 
@@ -153,9 +185,15 @@ async fn an_aborted_call_does_not_enter_the_body() {
     let token = CancellationToken::new();
     token.cancel();
     let result = tools.execute("ok", json!({}), ctx(&token)).await;
-    assert_eq!(result.single_text(), Some("Error: tool call aborted before dispatch"));
+    assert_eq!(
+        result.single_text(),
+        Some("Error: tool call aborted before dispatch")
+    );
     let info = result.error.expect("a named error");
-    assert_eq!((info.name, info.code), ("AbortError", "TOOL_ABORTED_BEFORE_DISPATCH"));
+    assert_eq!(
+        (info.name, info.code),
+        ("AbortError", "TOOL_ABORTED_BEFORE_DISPATCH")
+    );
     assert!(!entered.load(Ordering::SeqCst));
 }
 
@@ -173,10 +211,12 @@ async fn an_abort_waits_for_the_body_then_replaces_its_result_and_abandons_its_d
             async move {
                 entered.open();
                 release.opened().await;
-                Ok(ToolOutput::text("late").value(json!(1)).delivers(Delivery::new(move || {
-                    delivered.store(true, Ordering::SeqCst);
-                    std::mem::forget(claim);
-                })))
+                Ok(ToolOutput::text("late")
+                    .value(json!(1))
+                    .delivers(Delivery::new(move || {
+                        delivered.store(true, Ordering::SeqCst);
+                        std::mem::forget(claim);
+                    })))
             }
         }
     })]);
@@ -227,7 +267,12 @@ async fn the_limit_binds_every_single_text_and_leaves_other_results_alone() {
         }),
         tool("two", Some(64), move |_, _| {
             let block = ContentBlock::text(two.clone());
-            async move { Ok(ToolOutput { content: vec![block.clone(), block], ..ToolOutput::default() }) }
+            async move {
+                Ok(ToolOutput {
+                    content: vec![block.clone(), block],
+                    ..ToolOutput::default()
+                })
+            }
         }),
         tool("tiny", Some(8), |_, _| async { panic!("long enough") }),
         tool("exact", Some(5), |_, _| async { Ok(ToolOutput::text("12345")) }),
@@ -240,7 +285,10 @@ async fn the_limit_binds_every_single_text_and_leaves_other_results_alone() {
         assert!(text.ends_with("ä\n[result truncated]"), "{text}");
     }
     let result = tools.execute("two", json!({}), ctx(&token)).await;
-    assert_eq!(result.content, vec![ContentBlock::text(long.clone()), ContentBlock::text(long)]);
+    assert_eq!(
+        result.content,
+        vec![ContentBlock::text(long.clone()), ContentBlock::text(long)]
+    );
     let result = tools.execute("tiny", json!({}), ctx(&token)).await;
     assert_eq!(result.single_text(), Some("Error: t"));
     let result = tools.execute("exact", json!({}), ctx(&token)).await;
@@ -254,7 +302,11 @@ async fn a_name_is_registered_once_and_goes_with_its_scope() {
     let refused = tools.register(&scope, ok()).map(|_| ()).expect_err("taken");
     assert_eq!(refused, RegisterError::Duplicate("ok".to_owned()));
     let names = |tools: &ToolRegistry| -> Vec<String> {
-        tools.definitions().into_iter().map(|definition| definition.name).collect()
+        tools
+            .definitions()
+            .into_iter()
+            .map(|definition| definition.name)
+            .collect()
     };
     assert_eq!(names(&tools), ["a", "ok"]);
     scope.close().await.expect("closed");
