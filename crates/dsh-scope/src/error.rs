@@ -25,6 +25,14 @@ pub enum CloseError {
 }
 
 impl<D> ScopeClosed<D> {
+    /// The refusal alone; what was handed back is dropped.
+    pub fn discard(self) -> ScopeClosed<()> {
+        ScopeClosed {
+            rejected: (),
+            scope: self.scope,
+        }
+    }
+
     pub(crate) fn new(scope: &Arc<str>, rejected: D) -> Self {
         Self {
             rejected,

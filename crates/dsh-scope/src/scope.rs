@@ -45,9 +45,7 @@ impl Scope {
                 tracing::error!("{error}");
             }
         };
-        let kept = self
-            .effect(label, close)
-            .map_err(|_| ScopeClosed::new(&self.core.name, ()))?;
+        let kept = self.effect(label, close).map_err(ScopeClosed::discard)?;
         child.core.kept_as(kept.core, kept.id);
         Ok(child)
     }
@@ -87,7 +85,9 @@ impl Scope {
     /// [`CloseError::FromWithin`] as `close` would answer it.
     pub fn closable_here(&self) -> Result<(), CloseError> {
         if Lineage::current().contains(self.core.id) {
-            return Err(CloseError::FromWithin { scope: self.core.name.clone() });
+            return Err(CloseError::FromWithin {
+                scope: self.core.name.clone(),
+            });
         }
         Ok(())
     }

@@ -46,11 +46,8 @@ impl Session {
         let now = epoch_ms();
         let mut events = self.lock();
         let seq = events.len() as u64;
-        events.push(Event {
-            seq,
-            time: monotonic(&events, now),
-            data,
-        });
+        let time = monotonic(&events, now);
+        events.push(Event { seq, time, data });
         seq
     }
 

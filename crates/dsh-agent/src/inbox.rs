@@ -1,0 +1,160 @@
+//! News for an agent, and who may tell it.
+//!
+//! A notice is queued until somebody **leases** it, hands it to the model and **commits**. Whoever is about to tell the
+//! same thing on another way **holds** its key first: the notice stays out of sight, and is **retracted** when the other
+//! way was taken or shows up again when it was not.
+//!
+//! # Invariants
+//!
+//! 1. An accepted notice is in exactly one place: queued, in one lease, told, or retracted.
+//! 2. Notices are leased in the order of their arrival; one that comes back takes its old place.
+//! 3. A notice under a hold is in no new lease. A lease that took it before may still commit it.
+//! 4. A retraction concerns one notice. If none with the key is here, and none has come since the first of the holds
+//!    that are in force, a tombstone waits for it and refuses it; only a tombstone or a live hold keeps a key known.
+//!
+//! One lock. Wakers run after it was released, so two wake-ups may overtake each other: they carry no content, and who
+//! is woken looks again.
+
+mod queue;
+mod raii;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use dsh_session::Message;
+use tokio::sync::watch;
+
+pub use raii::{InboxLease, NoticeHold};
+
+use queue::Queue;
+
+/// News an agent has not been told yet. It outlives everything but its agent, and needs no runtime.
+pub struct Inbox {
+    shared: Arc<Shared>,
+}
+
+/// One piece of news.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// By which it can be held and retracted.
+    pub key: NoticeKey,
+    /// What the model is told.
+    pub message: Message,
+}
+
+/// Names one notice, before and after it arrives: the sender chooses it, once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NoticeKey(Arc<str>);
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Ticks when notices become visible.
+    shown: watch::Sender<()>,
+}
+
+/// Whether an operation made a notice visible that was not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    Something,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                queue: Mutex::default(),
+                shown: watch::Sender::new(()),
+            }),
+        }
+    }
+
+    /// Queues a notice behind those that are here; a tombstone for its key refuses it, and is used up.
+    pub fn inject(&self, notice: Notice) {
+        self.shared.apply(|queue| queue.inject(notice));
+    }
+
+    /// Hides the notice with this key, whether it is here or still to come, as long as the hold lives.
+    ///
+    /// A lease that has the notice already is not affected: it may commit it. If it does not, the notice comes back
+    /// under the hold. Several holds on one key are in force until the last one ends.
+    pub fn hold(&self, key: &NoticeKey) -> NoticeHold {
+        self.shared.lock().hold(key);
+        NoticeHold::new(self.shared.clone(), key.clone())
+    }
+
+    /// Says that the notice with this key will never come: its tombstone is dropped, and holds in force leave none.
+    pub fn forget(&self, key: &NoticeKey) {
+        self.shared.lock().forget(key);
+    }
+
+    /// Takes every visible notice, in order. An empty lease is a fine lease.
+    pub fn lease(&self) -> InboxLease {
+        let (places, messages) = self.shared.lock().lease();
+        InboxLease::new(self.shared.clone(), places, messages)
+    }
+
+    /// How many notices a lease would take now.
+    pub fn pending(&self) -> usize {
+        self.shared.lock().visible()
+    }
+
+    /// Waits until a notice is visible; returns at once if one is. It may be gone again when the caller looks.
+    ///
+    /// # Cancel safety
+    ///
+    /// Only waits.
+    pub async fn arrived(&self) {
+        // Subscribed before looking. An `inject` by another thread either happens before the look, which sees its
+        // notice, or its tick comes after the subscription.
+        let mut shown = self.shared.shown.subscribe();
+        while self.pending() == 0 {
+            // The sender lives as long as this inbox; it cannot be gone.
+            let _ = shown.changed().await;
+        }
+    }
+}
+
+impl NoticeKey {
+    /// The key with this text.
+    pub fn new(key: impl Into<Arc<str>>) -> Self {
+        Self(key.into())
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Shared {
+    fn apply(&self, operation: impl FnOnce(&mut Queue) -> Shown) {
+        let shown = operation(&mut self.lock());
+        match shown {
+            Shown::Something => {
+                self.shown.send_replace(());
+            }
+            Shown::Nothing => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Display for NoticeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox")
+            .field("pending", &self.pending())
+            .finish_non_exhaustive()
+    }
+}
