@@ -1,0 +1,143 @@
+//! How a reply gets its bytes: a snapshot under the lock, then the file without it.
+
+use std::fs::File;
+use std::ops::Range;
+
+use crate::log::Core;
+use crate::render::MAX_UNFINISHED;
+use crate::runs::Span;
+use crate::spill;
+use crate::view::{self, Carry, Choice, End, Part, View};
+use crate::{OutputLog, Rendering, Stream};
+
+/// What a reader asks for.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) range: Range<u64>,
+    /// Only this stream.
+    pub(crate) only: Option<Stream>,
+    /// Source bytes taken at most.
+    pub(crate) max: usize,
+    pub(crate) rendering: Rendering,
+}
+
+/// Bytes a reply is made of, as far as memory has them.
+#[derive(Debug)]
+enum Wanted {
+    InMemory(Part),
+    InFile(Span),
+}
+
+#[derive(Debug)]
+struct Snapshot {
+    /// What lies just before the reply, to find a character or escape sequence that begins there.
+    context: Vec<Wanted>,
+    wanted: Vec<Wanted>,
+    range: Range<u64>,
+    end: End,
+    /// Where the last byte that the budget had no room for ends; 0 if there was room for all.
+    skipped_until: u64,
+}
+
+/// Renders what `request` asks for; also returns the end of the range, as far as the log goes.
+pub(crate) fn reply(log: &OutputLog, request: &Request) -> (View, u64) {
+    let snapshot = snapshot(&log.core(), request);
+    if snapshot.skipped_until > 0 {
+        log.keep_for_later(snapshot.skipped_until);
+    }
+    let (file, spilled) = {
+        let core = log.core();
+        (core.file.clone(), core.spilled)
+    };
+    // A file that somebody else removed is not worth naming.
+    let mut opened = file.as_ref().and_then(|file| file.open().ok());
+    let named = file
+        .as_deref()
+        .filter(|_| opened.is_some())
+        .map(|file| (file.path(), spilled));
+    let carry = Carry::after(&read_all(snapshot.context, &mut opened, spilled));
+    let parts = read_all(snapshot.wanted, &mut opened, spilled);
+    let view = view::assemble(parts, carry, snapshot.end, request.rendering, named);
+    (view, snapshot.range.end)
+}
+
+fn snapshot(core: &Core, request: &Request) -> Snapshot {
+    let len = core.window.len();
+    let start = request.range.start.min(len);
+    let range = start..request.range.end.clamp(start, len);
+    let is_wanted = |span: &Span| request.only.is_none_or(|only| only == span.stream);
+    let spans = core.runs.within(range.clone()).filter(is_wanted).collect();
+    let mut snapshot = Snapshot {
+        context: Vec::new(),
+        wanted: Vec::new(),
+        end: match (range.end == len, core.closed) {
+            (false, _) => End::Continued,
+            (true, false) => End::Live,
+            (true, true) => End::Final,
+        },
+        range,
+        skipped_until: 0,
+    };
+    for choice in view::choose(spans, request.max) {
+        match choice {
+            Choice::Take(span) => take(core, span, &mut snapshot.wanted),
+            Choice::Skip(span) => {
+                snapshot.skipped_until = span.range.end;
+                snapshot.wanted.push(Wanted::InMemory(Part::Missing(span.range)));
+            }
+        }
+    }
+    let context = start.saturating_sub(MAX_UNFINISHED as u64)..start;
+    for span in core.runs.within(context).filter(is_wanted) {
+        take(core, span, &mut snapshot.context);
+    }
+    snapshot
+}
+
+fn take(core: &Core, span: Span, wanted: &mut Vec<Wanted>) {
+    let stream = span.stream;
+    let mut at = span.range.start;
+    for (start, bytes) in core.window.read(&span.range) {
+        if at < start {
+            wanted.push(Wanted::InFile(Span {
+                range: at..start,
+                stream,
+            }));
+        }
+        at = start + bytes.len() as u64;
+        wanted.push(Wanted::InMemory(Part::Bytes { start, stream, bytes }));
+    }
+    if at < span.range.end {
+        wanted.push(Wanted::InFile(Span {
+            range: at..span.range.end,
+            stream,
+        }));
+    }
+}
+
+/// Fetches what is not in memory. What the file does not have either is missing.
+fn read_all(wanted: Vec<Wanted>, file: &mut Option<File>, spilled: u64) -> Vec<Part> {
+    let mut parts = Vec::with_capacity(wanted.len());
+    for wanted in wanted {
+        match wanted {
+            Wanted::InMemory(part) => parts.push(part),
+            Wanted::InFile(Span { range, stream }) => {
+                let there = range.start..range.end.min(spilled).max(range.start);
+                match file.as_mut().and_then(|file| spill::read_exact(file, &there)) {
+                    Some(bytes) => {
+                        parts.push(Part::Bytes {
+                            start: there.start,
+                            stream,
+                            bytes,
+                        });
+                        if there.end < range.end {
+                            parts.push(Part::Missing(there.end..range.end));
+                        }
+                    }
+                    None => parts.push(Part::Missing(range)),
+                }
+            }
+        }
+    }
+    parts
+}
