@@ -1,0 +1,186 @@
+//! The foreground: a process and a caller that waits for its shell.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dsh_output::{OutputLog, Stream, StreamText};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    BashExecutor, BashProcess, BashSpec, End, EndReason, Member, Pipe, ProcessState, RunError, ShellExit,
+};
+
+/// What a foreground command came to.
+pub struct RunResult {
+    /// How the shell ended; never [`ShellExit::Failed`].
+    pub exit: ShellExit,
+    /// Who cut it short, if anybody: the timeout and the caller exclude each other, the first one counts.
+    pub cut: Option<Cut>,
+    /// The timeout that applied.
+    pub timeout: Duration,
+    /// Standard output, rendered, within its budget.
+    pub stdout: StreamText,
+    /// Standard error, rendered, within its budget.
+    pub stderr: StreamText,
+    /// Up to which offset of the log the two texts speak. Whoever takes the process over reads on from here.
+    pub told: u64,
+    /// Who of the tree lives on. Always empty after a cut.
+    pub left: Vec<Member>,
+    /// Who could not be ended by a cut.
+    pub survivors: Vec<Member>,
+    /// Whether the output is complete.
+    pub pipe: Pipe,
+    /// The process itself, to be handed on when something is left of it.
+    pub process: Arc<dyn BashProcess>,
+}
+
+/// Who cut a command short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Its timeout fired while the shell ran.
+    TimedOut,
+    /// The caller's token was cancelled.
+    Aborted,
+}
+
+/// Starts `spec` and waits until its shell has exited and its output was drained.
+///
+/// When the timeout fires while the shell runs, or `token` is cancelled, the whole tree is ended and awaited first. A
+/// timeout never hits a shell that has already exited: what remains then is a bounded drain.
+///
+/// A nonzero exit, a signal, a timeout and a cancellation are results, not errors.
+///
+/// # Errors
+///
+/// [`RunError`] when there is no exit to report: the command was refused, the token was cancelled beforehand, or no
+/// shell could be started.
+///
+/// # Cancel safety
+///
+/// Dropping the future asks for the end of the process ([`EndReason::Cancelled`]); its executor sees to it.
+pub async fn run(
+    executor: &dyn BashExecutor,
+    spec: &BashSpec,
+    token: &CancellationToken,
+) -> Result<RunResult, RunError> {
+    if token.is_cancelled() {
+        return Err(RunError::AbortedBeforeSpawn);
+    }
+    let process = executor.start(spec)?;
+    let abandoned = EndOnDrop(Some(&*process));
+    let (cut, finish) = finish(&*process, spec.timeout, token).await;
+    abandoned.disarm();
+    if let ShellExit::Failed { reason } = finish.exit {
+        return Err(RunError::Failed { reason });
+    }
+    let (stdout, stderr, told) = texts(process.output(), spec);
+    Ok(RunResult {
+        exit: finish.exit,
+        cut,
+        timeout: spec.timeout,
+        stdout,
+        stderr,
+        told,
+        left: finish.left,
+        survivors: finish.survivors,
+        pipe: finish.pipe,
+        process,
+    })
+}
+
+/// Waits for a process in the background, and ends it when `deadline` has passed.
+///
+/// # Cancel safety
+///
+/// Dropping the future leaves the process as it is, without a deadline.
+pub async fn ended_within(process: &dyn BashProcess, deadline: Option<Duration>) -> End {
+    let mut ended = process.ended();
+    if let Some(after) = deadline {
+        tokio::select! {
+            biased;
+            end = &mut ended => return end,
+            () = sleep(after) => process.terminate(EndReason::TimedOut { after }),
+        }
+    }
+    ended.await
+}
+
+struct Finish {
+    exit: ShellExit,
+    left: Vec<Member>,
+    survivors: Vec<Member>,
+    pipe: Pipe,
+}
+
+async fn finish(
+    process: &dyn BashProcess,
+    timeout: Duration,
+    token: &CancellationToken,
+) -> (Option<Cut>, Finish) {
+    let (cut, reason) = tokio::select! {
+        biased;
+        end = process.shell_ended() => {
+            return (None, Finish { exit: end.exit, left: end.left, survivors: Vec::new(), pipe: end.pipe });
+        }
+        () = token.cancelled() => (Cut::Aborted, EndReason::Cancelled),
+        () = outrun(process, timeout) => (Cut::TimedOut, EndReason::TimedOut { after: timeout }),
+    };
+    process.terminate(reason);
+    let end = process.ended().await;
+    (
+        Some(cut),
+        Finish {
+            exit: end.exit,
+            left: Vec::new(),
+            survivors: end.survivors,
+            pipe: end.pipe,
+        },
+    )
+}
+
+/// Resolves when `timeout` has passed and the shell still runs; never, if it has exited by then.
+async fn outrun(process: &dyn BashProcess, timeout: Duration) {
+    sleep(timeout).await;
+    match process.state() {
+        ProcessState::Starting | ProcessState::Running => {}
+        ProcessState::ShellExited { .. } | ProcessState::Ended(_) => std::future::pending().await,
+    }
+}
+
+/// Both texts, and the offset they speak up to. Survivors of the shell may still write: a byte that arrives between
+/// the two looks would be in neither or in both, so the looks are repeated until nothing came in between.
+fn texts(log: &OutputLog, spec: &BashSpec) -> (StreamText, StreamText, u64) {
+    const LOOKS: usize = 8;
+    let look = || {
+        let told = log.len();
+        let stdout = log.stream_text(Stream::Stdout, spec.stdout_max_bytes);
+        let stderr = log.stream_text(Stream::Stderr, spec.stderr_max_bytes);
+        (stdout, stderr, told)
+    };
+    let mut texts = look();
+    for _ in 1..LOOKS {
+        if log.len() == texts.2 {
+            break;
+        }
+        texts = look();
+    }
+    texts
+}
+
+/// Ends the process of a caller that went away in the middle of [`run`].
+struct EndOnDrop<'a>(Option<&'a dyn BashProcess>);
+
+impl EndOnDrop<'_> {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(process) = self.0 {
+            process.terminate(EndReason::Cancelled);
+        }
+    }
+}
