@@ -1,1 +1,76 @@
 //! The bash executor on this machine, over process trees.
+//!
+//! [`LocalBash`] runs `bash -c <command>`: not a login shell, not interactive, no start-up files, nothing kept from
+//! one command to the next. It implements [`dsh_bash::BashExecutor`].
+//!
+//! # Contract
+//!
+//! - **Ownership.** [`LocalBash::install`] ties the executor to a scope. Closing the scope ends every live process,
+//!   foreground ones too, and waits for it; afterwards `start` refuses.
+//! - **Refused at the call**, with nothing started: a blank command or one with a NUL byte, a command longer than one
+//!   argument of a process may be ([`MAX_COMMAND_BYTES`]), a directory that is missing, is no directory or may not be
+//!   entered. What goes wrong later ends the process with `spawn failed: …`, which its output says, too.
+//! - **Output.** Both pipes are read into one log in the order in which they become readable. What a pipe orders, stays
+//!   ordered; between two pipes there is no order but that.
+//! - **After the shell's exit** output is collected until both pipes end: at most `grace_ms`, and at most `drain_ms`
+//!   when members of the tree are known to live on, or when the end of the process was asked for. After that the pipe
+//!   of a tree that was seen empty is closed and [`dsh_bash::Pipe::HeldOutside`] says so; the pipe of live members stays
+//!   open, and what they write still arrives.
+//! - **The end** is the end of the tree: TERM to all of it, `grace_ms`, then KILL until it is empty, whatever the shell
+//!   itself did.
+//!
+//! # The environment of a command
+//!
+//! It starts as the environment of the program (or what [`LocalBash::with_ambient`] was given) without
+//!
+//! - every name that contains `KEY`, `SECRET`, `TOKEN`, `PASSWORD`, `PASSWD` or `CREDENTIAL`, in any case;
+//! - every value with a URL that has a password in it, or an http URL with a user name, which is a credential there;
+//! - every `DSH_*` name: those are the harness's own, and only a spec's `dsh_env` sets them;
+//! - `BASH_ENV`, `SHELLOPTS` and `BASHOPTS`: a start-up file would run before every command and could bring back what
+//!   was removed, and options would change what a command means. Exported functions stay: they are how tools such as
+//!   environment modules work at all in a fresh shell;
+//!
+//! and then gets `NO_COLOR=1`, `TERM=dumb`, `PAGER=cat`, `GIT_PAGER=cat`, `GIT_TERMINAL_PROMPT=0` and the spec's own
+//! variables, which win over all of this. `allow_env` names what must come through (`KEYBOARD_LAYOUT`, say); it cannot
+//! name `DSH_*`.
+//!
+//! **Limits.** This keeps credentials out of sight, it is no wall. It does not see a credential whose name and value
+//! look like nothing of the above, nor one in a file that a command may read. The program's own environment stays
+//! readable for its user: a command finds it in `/proc/$PPID/environ`.
+//!
+//! # Example
+//!
+//! ```
+//! use dsh_bash::{BashExecutor, BashRequest, ShellExit, run};
+//! use dsh_bash_local::{LocalBash, LocalBashConfig};
+//! use dsh_scope::Scope;
+//!
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+//! let scope = Scope::root("example");
+//! let bash = LocalBash::install(&scope, LocalBashConfig::default()).unwrap();
+//!
+//! let spec = bash.resolve(BashRequest::new("echo hello; exit 3")).unwrap();
+//! let result = run(&bash, &spec, scope.token()).await.unwrap();
+//! assert_eq!(result.stdout.text, "hello\n");
+//! assert_eq!(result.exit, ShellExit::Code(3));
+//!
+//! scope.close().await.unwrap();
+//! # });
+//! ```
+
+mod check;
+mod config;
+mod driver;
+mod env;
+mod error;
+mod process;
+mod pump;
+mod service;
+
+pub use check::MAX_COMMAND_BYTES;
+pub use config::LocalBashConfig;
+pub use error::{ConfigError, ConfigErrors, InstallError};
+pub use service::LocalBash;
+
+/// What refusals of this executor begin with.
+pub(crate) const NAME: &str = "bash-local";

@@ -1,0 +1,38 @@
+//! What is refused before anything starts.
+
+use std::io;
+use std::path::Path;
+
+use dsh_bash::{BashSpec, StartError};
+
+/// The longest command: the kernel takes 128 KiB for one argument of a process, with the NUL that ends it.
+pub const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
+
+pub(crate) fn check(spec: &BashSpec) -> Result<(), StartError> {
+    let bytes = spec.command.len();
+    if bytes > MAX_COMMAND_BYTES {
+        return Err(StartError::TooLong {
+            bytes,
+            limit: MAX_COMMAND_BYTES,
+        });
+    }
+    enterable(&spec.workdir).map_err(|error| StartError::Workdir {
+        path: spec.workdir.clone(),
+        error: describe(&error),
+    })
+}
+
+/// Looking up `.` below a path needs a directory there, and the right to enter it.
+fn enterable(workdir: &Path) -> io::Result<()> {
+    std::fs::metadata(workdir.join(".")).map(drop)
+}
+
+/// `ENOENT: no such file or directory`: the name that programs look for, and words.
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "ENOENT: no such directory".to_owned(),
+        io::ErrorKind::NotADirectory => "ENOTDIR: not a directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "EACCES: permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,231 @@
+//! Follows one process from its start to the end of its tree.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dsh_bash::{BashProcess, EndReason, Pipe, ShellEnd, ShellExit};
+use dsh_output::Stream;
+use dsh_scope::within;
+use dsh_subprocess::{LeaderExit, ProcessSpec, ProcessTree, Spawned};
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::process::{LocalProcess, Stage, member, members};
+use crate::pump::Pump;
+
+/// How long a member that is just going may take before it counts as left behind.
+const LINGER: Duration = Duration::from_millis(50);
+
+/// The configured bounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) grace: Duration,
+    pub(crate) drain: Duration,
+}
+
+/// Spawns `spec` and drives `process` to its end. `stop` asks for the end when the executor goes.
+pub(crate) async fn drive(
+    process: Arc<LocalProcess>,
+    spec: ProcessSpec,
+    stop: CancellationToken,
+    bounds: Bounds,
+) {
+    let _total = EndOnDrop(Arc::clone(&process));
+    match dsh_subprocess::spawn(spec).await {
+        Ok(Spawned { tree, stdout, stderr }) => {
+            let pump = Pump::new(stdout, stderr, process.output().clone());
+            let tree = Arc::new(tree);
+            process.advance(Stage::Running);
+            Driver {
+                process,
+                tree,
+                pump,
+                stop,
+                bounds,
+                ending: false,
+            }
+            .run()
+            .await;
+        }
+        Err(error) => fail(&process, format!("spawn failed: {error}")),
+    }
+}
+
+struct Driver {
+    process: Arc<LocalProcess>,
+    tree: Arc<ProcessTree>,
+    pump: Pump<Receiver>,
+    stop: CancellationToken,
+    bounds: Bounds,
+    /// Whether the tree was told to end.
+    ending: bool,
+}
+
+impl Driver {
+    async fn run(mut self) {
+        let tree = Arc::clone(&self.tree);
+        let exit = shell_exit(self.meanwhile(leader_exit(&tree)).await);
+        self.process.advance(Stage::ShellExited {
+            exit: exit.clone(),
+            tree: Arc::clone(&tree),
+        });
+
+        let shell = self.shell_end(exit).await;
+        self.process.advance(Stage::ShellEnded {
+            end: shell.clone(),
+            tree: Arc::clone(&tree),
+        });
+
+        let end = self.meanwhile(tree.ended()).await;
+        let survivors: Vec<_> = end.survivors.into_iter().map(member).collect();
+        // Whoever holds a pipe that was already given up on was not a member then; it is not waited for again.
+        let closed = match shell.pipe {
+            Pipe::Closed => true,
+            Pipe::HeldOutside => false,
+            Pipe::HeldByMember => self.drain_after_members().await,
+        };
+        let pipe = match (closed, survivors.is_empty()) {
+            (true, _) => Pipe::Closed,
+            (false, true) => Pipe::HeldOutside,
+            (false, false) => Pipe::HeldByMember,
+        };
+        let Self { process, pump, .. } = self;
+        drop(pump);
+        let exit = shell.exit.clone();
+        process.end(Some(shell), exit, survivors, pipe);
+    }
+
+    /// Drains the output after the shell's exit and looks who lives on.
+    async fn shell_end(&mut self, exit: ShellExit) -> ShellEnd {
+        let since = Instant::now();
+        let closed = loop {
+            let patient = self.tree.members().is_empty() && !self.process.was_asked();
+            let limit = since
+                + if patient {
+                    self.bounds.grace
+                } else {
+                    self.bounds.drain
+                };
+            // In slices, because members may go meanwhile.
+            if self.drain(limit.min(Instant::now() + self.bounds.drain)).await {
+                break true;
+            }
+            if Instant::now() >= limit {
+                break false;
+            }
+        };
+        if !self.tree.members().is_empty() {
+            let tree = Arc::clone(&self.tree);
+            self.meanwhile(within(LINGER, tree.ended())).await;
+        }
+        let left = members(&self.tree);
+        let pipe = match (closed, left.is_empty()) {
+            (true, _) => Pipe::Closed,
+            (false, true) => Pipe::HeldOutside,
+            (false, false) => Pipe::HeldByMember,
+        };
+        ShellEnd { exit, left, pipe }
+    }
+
+    /// The members are gone; what they wrote is in the pipe, or somebody outside holds it.
+    async fn drain_after_members(&mut self) -> bool {
+        let limit = if self.process.was_asked() {
+            self.bounds.drain
+        } else {
+            self.bounds.grace
+        };
+        self.drain(Instant::now() + limit).await
+    }
+
+    /// Reads until both pipes end (true) or until `limit` (false).
+    async fn drain(&mut self, limit: Instant) -> bool {
+        while self.pump.is_open() {
+            let more = tokio::select! {
+                biased;
+                () = asked(&self.process, &self.stop), if !self.ending => None,
+                () = sleep_until(limit) => return false,
+                () = self.pump.step() => Some(()),
+            };
+            if more.is_none() {
+                self.end();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Awaits `until`; meanwhile reads output, and passes on a request to end.
+    async fn meanwhile<F: Future>(&mut self, until: F) -> F::Output {
+        tokio::pin!(until);
+        loop {
+            let ask = tokio::select! {
+                biased;
+                output = &mut until => return output,
+                () = asked(&self.process, &self.stop), if !self.ending => true,
+                () = self.pump.step(), if self.pump.is_open() => false,
+            };
+            if ask {
+                self.end();
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.ending = true;
+        self.tree.terminate(self.bounds.grace);
+    }
+}
+
+/// Resolves when somebody asked for the end, or the executor goes.
+async fn asked(process: &LocalProcess, stop: &CancellationToken) {
+    tokio::select! {
+        biased;
+        () = process.asked() => {}
+        () = stop.cancelled() => process.terminate(EndReason::Disposed),
+    }
+}
+
+/// The leader's exit; `None` when the tree was given up on with its leader alive.
+async fn leader_exit(tree: &ProcessTree) -> Option<LeaderExit> {
+    tokio::select! {
+        biased;
+        exit = tree.leader_exit() => Some(exit),
+        end = tree.ended() => end.leader,
+    }
+}
+
+fn shell_exit(exit: Option<LeaderExit>) -> ShellExit {
+    match exit {
+        Some(LeaderExit::Code(code)) => ShellExit::Code(code),
+        Some(LeaderExit::Signal { signal, core_dumped }) => ShellExit::Signal {
+            name: signal.to_string(),
+            core_dumped,
+        },
+        Some(LeaderExit::Lost) => ShellExit::Unseen {
+            reason: "exit status lost".to_owned(),
+        },
+        None => ShellExit::Unseen {
+            reason: "shell could not be ended".to_owned(),
+        },
+    }
+}
+
+fn fail(process: &LocalProcess, reason: String) {
+    process.output().append(Stream::Stderr, reason.as_bytes());
+    process.end(None, ShellExit::Failed { reason }, Vec::new(), Pipe::Closed);
+}
+
+/// Whatever happens to the driver, its process ends: nobody waits for it forever.
+struct EndOnDrop(Arc<LocalProcess>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        if !self.0.has_ended() {
+            let exit = ShellExit::Unseen {
+                reason: "executor failed".to_owned(),
+            };
+            self.0.end(None, exit, Vec::new(), Pipe::Closed);
+        }
+    }
+}

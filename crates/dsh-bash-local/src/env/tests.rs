@@ -1,0 +1,139 @@
+use std::time::Duration;
+
+use super::*;
+
+fn spec() -> BashSpec {
+    BashSpec {
+        command: "true".into(),
+        workdir: "/".into(),
+        timeout: Duration::from_secs(1),
+        deadline: None,
+        stdout_max_bytes: 100,
+        stderr_max_bytes: 100,
+        stdin: None,
+        env: BTreeMap::new(),
+        dsh_env: BTreeMap::new(),
+    }
+}
+
+/// The names that reach the command, out of `ambient`.
+fn passed(ambient: &[(&str, &str)], allow: &[&str]) -> Vec<String> {
+    let allow: Vec<String> = allow.iter().map(ToString::to_string).collect();
+    let pairs = ambient.iter().map(|(name, value)| (name.into(), value.into()));
+    let env = child_env(pairs, &allow, &spec());
+    let asked: Vec<OsString> = ambient.iter().map(|(name, _)| name.into()).collect();
+    env.into_keys()
+        .filter(|name| asked.contains(name))
+        .map(|name| name.into_string().unwrap())
+        .collect()
+}
+
+#[test]
+fn c38_credential_names_are_removed_in_any_case() {
+    let ambient = [
+        ("API_KEY", "x"),
+        ("my_secret", "x"),
+        ("GithubToken", "x"),
+        ("DB_PASSWORD", "x"),
+        ("MYSQL_PASSWD", "x"),
+        ("Aws_Credentials", "x"),
+        ("HOME", "/root"),
+        ("LANG", "C"),
+    ];
+    assert_eq!(passed(&ambient, &[]), ["HOME", "LANG"]);
+}
+
+#[test]
+fn c38_managed_names_never_come_from_outside() {
+    assert_eq!(
+        passed(
+            &[("DSH_SESSION_ID", "stale"), ("dsh_home", "x"), ("DSHX", "y")],
+            &[]
+        ),
+        ["DSHX"]
+    );
+    assert_eq!(
+        passed(&[("DSH_SESSION_ID", "stale")], &["DSH_SESSION_ID"]),
+        [""; 0]
+    );
+}
+
+#[test]
+fn values_that_are_urls_with_a_password_are_removed() {
+    for value in [
+        "postgres://app:hunter2@db/app",
+        "amqp+ssl://u:p@host:5671/vhost?x=1",
+        "see https://u:p%40q@host and more",
+        "http://host/ then redis://:p@h",
+        "https://ghp_token@github.com/o/r",
+        "HTTPS://user@host",
+    ] {
+        assert_eq!(passed(&[("DATABASE_URL", value)], &[]), [""; 0], "{value}");
+    }
+}
+
+#[test]
+fn ordinary_values_stay() {
+    for value in [
+        "https://example.org:8080/@scope/package",
+        "ssh://git@example.org/repo",
+        "http://[::1]:80/",
+        "postgres://app:@db",
+        "a://",
+        "user:password@host",
+        "",
+    ] {
+        assert_eq!(passed(&[("PLAIN", value)], &[]), ["PLAIN"], "{value}");
+    }
+}
+
+#[test]
+fn the_allow_list_brings_back_exactly_what_it_names() {
+    let ambient = [
+        ("KEYBOARD_LAYOUT", "de"),
+        ("OTHER_KEY", "x"),
+        ("DATABASE_URL", "a://u:p@h"),
+        ("BASH_ENV", "f"),
+    ];
+    assert_eq!(
+        passed(&ambient, &["KEYBOARD_LAYOUT", "DATABASE_URL", "BASH_ENV"]),
+        ["BASH_ENV", "DATABASE_URL", "KEYBOARD_LAYOUT"]
+    );
+}
+
+#[test]
+fn start_up_files_and_options_are_removed_and_functions_stay() {
+    let ambient = [
+        ("BASH_ENV", "f"),
+        ("SHELLOPTS", "xtrace"),
+        ("BASHOPTS", "x"),
+        ("BASH_FUNC_module%%", "() { :; }"),
+    ];
+    assert_eq!(passed(&ambient, &[]), ["BASH_FUNC_module%%"]);
+}
+
+#[test]
+fn c22_own_variables_win_over_overrides_and_scrub() {
+    let own = [("TERM", "xterm"), ("SERVICE_TOKEN", "given")];
+    let spec = BashSpec {
+        env: own
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect(),
+        ..spec()
+    };
+    let ambient = [("SERVICE_TOKEN", "ambient"), ("TERM", "vt100"), ("NO_COLOR", "0")];
+    let env = child_env(ambient.iter().map(|(n, v)| (n.into(), v.into())), &[], &spec);
+    assert_eq!(env[OsStr::new("TERM")], "xterm");
+    assert_eq!(env[OsStr::new("SERVICE_TOKEN")], "given");
+    assert_eq!(env[OsStr::new("NO_COLOR")], "1");
+    assert_eq!(env[OsStr::new("GIT_TERMINAL_PROMPT")], "0");
+}
+
+#[test]
+fn names_that_are_no_text_pass_unchanged() {
+    use std::os::unix::ffi::OsStringExt;
+    let name = OsString::from_vec(vec![b'A', 0xff]);
+    let env = child_env([(name.clone(), OsString::from_vec(vec![0xfe]))], &[], &spec());
+    assert_eq!(env[&name], OsString::from_vec(vec![0xfe]));
+}

@@ -1,0 +1,54 @@
+//! What is wrong with a configuration, and why the executor could not be installed.
+
+use std::fmt;
+
+use dsh_scope::ScopeClosed;
+use thiserror::Error;
+
+/// One configured value that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// A number that must be positive and finite is not.
+    #[error("bash-local: {key} must be a positive finite number")]
+    NotPositive {
+        /// The key.
+        key: &'static str,
+    },
+    /// The directory is the empty path.
+    #[error(
+        "bash-local: cwd must name a directory; leave it out for the directory the program was started in"
+    )]
+    EmptyCwd,
+    /// The allow list names a variable that only the harness sets.
+    #[error("bash-local: allow_env cannot name \"{name}\"; DSH_ variables are set by the harness alone")]
+    Managed {
+        /// The variable.
+        name: String,
+    },
+}
+
+/// Everything that is wrong with a configuration; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            write!(f, "{}{error}", if index == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// The executor could not be installed.
+#[derive(Debug, Error)]
+pub enum InstallError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The scope is closing.
+    #[error("bash-local: {0}")]
+    Closed(#[from] ScopeClosed<()>),
+}

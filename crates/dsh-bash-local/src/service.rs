@@ -1,0 +1,118 @@
+//! The executor.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use dsh_bash::{BashExecutor, BashProcess, BashRequest, BashSpec, ResolveError, StartError};
+use dsh_output::{OutputConfig, OutputLog, SpillConfig, SpillDir};
+use dsh_scope::Scope;
+use dsh_subprocess::{ProcessSpec, Stdin};
+
+use crate::config::{LocalBashConfig, saturating};
+use crate::driver::{Bounds, drive};
+use crate::env::child_env;
+use crate::error::InstallError;
+use crate::process::LocalProcess;
+use crate::{NAME, check};
+
+/// Runs commands with the bash of this machine. Cheap to clone; all clones are one executor.
+#[derive(Clone)]
+pub struct LocalBash {
+    core: Arc<Core>,
+}
+
+struct Core {
+    scope: Scope,
+    config: LocalBashConfig,
+    ambient: Vec<(OsString, OsString)>,
+    spill: Option<Arc<SpillDir>>,
+}
+
+impl LocalBash {
+    /// Installs an executor that lives as long as `scope`; commands start from the program's environment as it is now.
+    ///
+    /// # Errors
+    ///
+    /// [`InstallError`] when the configuration is wrong or the scope is closing.
+    pub fn install(scope: &Scope, config: LocalBashConfig) -> Result<Self, InstallError> {
+        Self::with_ambient(scope, config, std::env::vars_os())
+    }
+
+    /// As [`install`](Self::install), with another environment to start from.
+    ///
+    /// # Errors
+    ///
+    /// As [`install`](Self::install).
+    pub fn with_ambient(
+        scope: &Scope,
+        config: LocalBashConfig,
+        ambient: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, InstallError> {
+        config.validate()?;
+        // A scope of its own: closing it takes the drivers along, and nothing else.
+        let scope = scope.child(NAME)?;
+        let spill = SpillDir::create_in(&std::env::temp_dir())
+            .inspect_err(|error| tracing::warn!(%error, "long output is kept in memory only"))
+            .ok();
+        let ambient = ambient.into_iter().collect();
+        Ok(Self {
+            core: Arc::new(Core {
+                scope,
+                config,
+                ambient,
+                spill,
+            }),
+        })
+    }
+
+    fn log(&self, spec: &BashSpec) -> OutputLog {
+        let core = &self.core;
+        OutputLog::new(OutputConfig {
+            memory_bytes: spec.stdout_max_bytes.saturating_add(spec.stderr_max_bytes),
+            spill: core.spill.as_ref().map(|dir| SpillConfig {
+                dir: Arc::clone(dir),
+                max_bytes: saturating(core.config.max_spill_bytes) as u64,
+            }),
+        })
+    }
+
+    fn process_spec(&self, spec: &BashSpec) -> ProcessSpec {
+        let core = &self.core;
+        let env = child_env(core.ambient.iter().cloned(), &core.config.allow_env, spec);
+        ProcessSpec {
+            args: vec!["-c".into(), (&spec.command).into()],
+            env: env.into_iter().collect(),
+            stdin: match &spec.stdin {
+                Some(text) => Stdin::Data(text.clone().into_bytes()),
+                None => Stdin::Null,
+            },
+            ..ProcessSpec::new("bash", &spec.workdir)
+        }
+    }
+}
+
+impl BashExecutor for LocalBash {
+    fn resolve(&self, request: BashRequest) -> Result<BashSpec, ResolveError> {
+        self.core.config.limits().resolve(request)
+    }
+
+    fn start(&self, spec: &BashSpec) -> Result<Arc<dyn BashProcess>, StartError> {
+        check::check(spec)?;
+        let core = &self.core;
+        let process = Arc::new(LocalProcess::new(self.log(spec)));
+        let bounds = Bounds {
+            grace: core.config.grace(),
+            drain: core.config.drain(),
+        };
+        let driver = drive(
+            Arc::clone(&process),
+            self.process_spec(spec),
+            core.scope.token().clone(),
+            bounds,
+        );
+        match core.scope.spawn("bash command", driver) {
+            Ok(_) => Ok(process),
+            Err(_) => Err(StartError::Closed { executor: NAME }),
+        }
+    }
+}
