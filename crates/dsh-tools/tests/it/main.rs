@@ -1,0 +1,8 @@
+//! What a caller of tools can rely on.
+#![expect(
+    clippy::expect_used,
+    reason = "the helpers of tests fail by panicking, as tests do"
+)]
+
+mod pipeline;
+mod schema;
