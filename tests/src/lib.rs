@@ -1,1 +1,20 @@
-//! Integration tests over real processes and real clients.
+//! What the integration tests share: a room that nothing may survive in, and a client that speaks the raw protocol.
+//!
+//! The tests drive the built `dsh` binary (named by `DSH_BIN`, which `cargo xtask test` sets) or the assembled core in
+//! this process. What a test claims about processes it reads from `/proc`, never from the server.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test helper that cannot go on ends the test"
+)]
+
+mod harness;
+mod reply;
+mod room;
+mod server;
+
+pub use harness::{Harness, delivered};
+pub use reply::Reply;
+pub use room::Room;
+pub use server::{Exit, Server, ServerOptions};

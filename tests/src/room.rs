@@ -1,0 +1,149 @@
+//! A directory and a mark on every process of one test.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use dsh_testkit::process::{Marker, read_pid};
+use dsh_testkit::{eventually, process};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// Where one test works. Every process that starts inside inherits the mark, so none can hide; dropping the room ends
+/// what a failed test left.
+#[derive(Debug)]
+pub struct Room {
+    directory: TempDir,
+    marker: Marker,
+}
+
+impl Room {
+    /// An empty room.
+    ///
+    /// # Panics
+    ///
+    /// When no directory can be made.
+    pub fn new() -> Room {
+        let directory = TempDir::new().expect("a temporary directory");
+        for name in ["work", "home", "tmp"] {
+            std::fs::create_dir(directory.path().join(name)).expect("a directory in the room");
+        }
+        Room {
+            directory,
+            marker: Marker::new(),
+        }
+    }
+
+    /// Where commands run.
+    pub fn work(&self) -> PathBuf {
+        self.directory.path().join("work")
+    }
+
+    /// The home directory, `DSH_HOME` too.
+    pub fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    /// Where temporary files go.
+    pub fn tmp(&self) -> PathBuf {
+        self.directory.path().join("tmp")
+    }
+
+    /// A file in the working directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.work().join(name)
+    }
+
+    /// The variable that marks every process.
+    pub fn mark(&self) -> (String, String) {
+        self.marker.env()
+    }
+
+    /// Every live process that carries the mark.
+    pub fn processes(&self) -> Vec<u32> {
+        self.marker.survivors()
+    }
+
+    /// The process id that a command wrote to `name`, as soon as it did.
+    ///
+    /// # Panics
+    ///
+    /// When it does not within the deadline.
+    pub async fn pid(&self, name: &str) -> u32 {
+        let file = self.file(name);
+        eventually(&format!("{name} holds a process id"), || {
+            read_pid(&file).is_some()
+        })
+        .await;
+        read_pid(&file).expect("it was just there")
+    }
+
+    /// Waits until a command made the file `name`.
+    ///
+    /// # Panics
+    ///
+    /// When it does not within the deadline.
+    pub async fn made(&self, name: &str) {
+        let file = self.file(name);
+        eventually(&format!("{name} exists"), || file.exists()).await;
+    }
+
+    /// Asserts that no process and no temporary file is left.
+    ///
+    /// # Panics
+    ///
+    /// When something is.
+    pub fn assert_empty(&self) {
+        let left: Vec<String> = self.processes().into_iter().map(describe).collect();
+        assert!(left.is_empty(), "left running: {left:?}");
+        let files: Vec<_> = files_below(&self.tmp());
+        assert!(files.is_empty(), "left on disk: {files:?}");
+    }
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Room::new()
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut left = self.processes();
+        while !left.is_empty() && Instant::now() < deadline {
+            for pid in left {
+                // Gone already is as good as killed.
+                _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+            }
+            std::thread::yield_now();
+            left = self.processes();
+        }
+    }
+}
+
+fn describe(pid: u32) -> String {
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    format!(
+        "{pid} {} {command}",
+        if process::is_gone(pid) {
+            "(gone by now)"
+        } else {
+            ""
+        }
+    )
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files.extend(files_below(&path))
+        } else {
+            files.push(path)
+        }
+    }
+    files
+}

@@ -1,0 +1,18 @@
+//! Integration tests: the `dsh` binary over real processes and real clients, and the assembled core in this process.
+//!
+//! One binary, one module per topic. Run by `cargo xtask test`, which builds `dsh` and fetches the Python client.
+#![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
+
+mod mcp_cancellation;
+mod mcp_end;
+mod mcp_notices;
+mod mcp_protocol;
+mod mcp_resources;
+mod peers_ends;
+mod peers_environment;
+mod peers_limits;
+mod peers_output;
+mod peers_pipes;
+mod peers_trees;
+mod pipeline;
+mod python_client;

@@ -1,0 +1,94 @@
+//! Pipes that somebody holds open: a call returns in bounded time, with what was said so far.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tests::{Server, ServerOptions};
+
+/// Far below the time the holders sleep, far above what a busy machine needs.
+const BOUND: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn a_background_child_that_holds_the_pipe_is_adopted() {
+    let mut server = Server::start().await;
+    let began = Instant::now();
+    let reply = server.bash("sleep 60 & echo hi").await;
+    assert!(began.elapsed() < BOUND, "took {:?}", began.elapsed());
+    assert_eq!(
+        reply.ok(),
+        "hi\n[1 process still running; adopted as background task bash-1]"
+    );
+    server.close().await;
+}
+
+#[tokio::test]
+async fn process_substitution_that_holds_the_pipe_is_adopted() {
+    let mut server = Server::start().await;
+    let began = Instant::now();
+    let reply = server.bash("exec > >(tee log; sleep 60) 2>&1; echo hi").await;
+    assert!(began.elapsed() < BOUND, "took {:?}", began.elapsed());
+    assert!(
+        reply
+            .ok()
+            .contains("still running; adopted as background task bash-1]"),
+        "{reply:?}"
+    );
+    server.close().await;
+}
+
+#[tokio::test]
+async fn later_output_of_an_adopted_child_arrives() {
+    let mut server = Server::start().await;
+    let reply = server
+        .bash("(until [ -e go ]; do sleep 0.05; done; echo later) & echo now")
+        .await;
+    assert_eq!(
+        reply.ok(),
+        "now\n[1 process still running; adopted as background task bash-1]"
+    );
+    std::fs::write(server.room.file("go"), "").expect("a file");
+    let reply = server.wait("bash-1").await;
+    assert!(
+        reply.ok().starts_with("later\n[status: completed, exit code: 0"),
+        "{reply:?}"
+    );
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_holder_outside_the_group_is_named_after_a_bounded_drain() {
+    let config = "[bash]\ngrace_ms = 500\n";
+    let mut server = Server::start_with(ServerOptions {
+        config,
+        ..ServerOptions::default()
+    })
+    .await;
+    let began = Instant::now();
+    // The holder leaves the group, so it has to be bounded by itself.
+    let reply = server.bash("setsid sleep 25 & echo $! > holder; until [ \"$(ps -o sid= -p $!)\" -eq $! ]; do :; done; echo hi").await;
+    assert!(began.elapsed() < BOUND, "took {:?}", began.elapsed());
+    assert_eq!(reply.ok(), "hi\n[pipe still held by a process outside the tree]");
+    let holder = server.room.pid("holder").await;
+    // At this level of containment the session that left is not ours to end, and nothing claims that it ended.
+    _ = nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(holder.cast_signed()),
+        nix::sys::signal::Signal::SIGKILL,
+    );
+    dsh_testkit::process::gone(holder).await;
+    server.close().await;
+}
+
+#[tokio::test]
+async fn cancelling_a_call_whose_pipe_is_held_is_bounded() {
+    let mut server = Server::start().await;
+    let command = "sleep 60 & echo $! > child; wait";
+    let call = server
+        .send_call("bash", json!({"command": command, "description": "d"}))
+        .await;
+    let child = server.room.pid("child").await;
+    let began = Instant::now();
+    server.cancel(call).await;
+    dsh_testkit::process::gone(child).await;
+    assert!(began.elapsed() < BOUND, "took {:?}", began.elapsed());
+    server.close().await;
+}

@@ -1,0 +1,59 @@
+//! The official Python MCP client, which we did not write, drives the server (`tests/clients/drive.py`).
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tests::Room;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+async fn drive(mode: &str) {
+    let python =
+        std::env::var_os("DSH_TEST_PYTHON").expect("DSH_TEST_PYTHON has the client: run `cargo xtask test`");
+    let dsh = std::env::var_os("DSH_BIN").expect("DSH_BIN names the dsh binary: run `cargo xtask test`");
+    let room = Room::new();
+    let (name, value) = room.mark();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/drive.py");
+    let mut command = Command::new(python);
+    command
+        .arg(script)
+        .arg(mode)
+        .arg(dsh)
+        .arg(room.work())
+        .current_dir(room.work());
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", room.home());
+    command
+        .env("DSH_HOME", room.home())
+        .env("TMPDIR", room.tmp())
+        .env(name, value);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let output = timeout(Duration::from_secs(90), command.output())
+        .await
+        .expect("the client ends in time");
+    let output = output.expect("the client starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complained = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success() && said.ends_with("ok\n"),
+        "{said}\n{complained}"
+    );
+    room.assert_empty();
+}
+
+#[tokio::test]
+async fn drives_everything_after_the_initialize_handshake() {
+    drive("legacy").await;
+}
+
+#[tokio::test]
+async fn drives_everything_over_the_version_it_prefers() {
+    drive("auto").await;
+}
