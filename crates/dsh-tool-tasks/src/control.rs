@@ -1,0 +1,90 @@
+//! What the three tools share: the registry, the words, and the reading of an id.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use dsh_agent::Agent;
+use dsh_tasks::{Claim, TaskId, TaskRegistry, Vocabulary};
+use dsh_tools::{Delivery, ToolError, schema_of};
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+
+use crate::config::ToolTasksConfig;
+
+/// The name of the id in the argument types; the model sees [`Vocabulary::id_param`] instead.
+const ID_FIELD: &str = "id";
+
+pub(crate) struct Control {
+    pub(crate) tasks: TaskRegistry,
+    pub(crate) config: ToolTasksConfig,
+}
+
+impl Control {
+    pub(crate) fn vocabulary(&self) -> Vocabulary {
+        self.tasks.vocabulary()
+    }
+
+    /// The id that a call names.
+    pub(crate) fn id(&self, text: &str) -> Result<TaskId, ToolError> {
+        if text.is_empty() {
+            Err(ToolError::new(self.vocabulary().empty_id()))
+        } else {
+            Ok(TaskId::new(text))
+        }
+    }
+
+    /// The id in arguments that nobody has checked yet.
+    pub(crate) fn id_shown<'a>(&self, args: &'a Value) -> &'a str {
+        args.get(self.vocabulary().id_param())
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// The limit that the named task's producer set, if this caller may see the task.
+    pub(crate) fn limit(&self, args: &Value, caller: Option<&Arc<Agent>>) -> Option<usize> {
+        let snapshot = self.tasks.get(&TaskId::new(self.id_shown(args)), caller).ok()?;
+        limit_of(snapshot.output_limit_bytes)
+    }
+}
+
+/// A limit in bytes; one that this machine cannot count to is none.
+pub(crate) fn limit_of(bytes: Option<u64>) -> Option<usize> {
+    usize::try_from(bytes?).ok()
+}
+
+/// The input schema of `T`, whose id field has the name of this vocabulary. `T` reads both names.
+pub(crate) fn schema<T: JsonSchema>(vocabulary: Vocabulary) -> Value {
+    let mut schema = schema_of::<T>();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        *properties = std::mem::take(properties)
+            .into_iter()
+            .map(|(name, property)| {
+                if name == ID_FIELD {
+                    (id_param(vocabulary), property)
+                } else {
+                    (name, property)
+                }
+            })
+            .collect::<Map<_, _>>();
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        for name in required.iter_mut().filter(|name| *name == ID_FIELD) {
+            *name = id_param(vocabulary).into();
+        }
+    }
+    schema
+}
+
+/// The model got what `claims` stand for once it has the result.
+pub(crate) fn delivery(claims: Vec<Claim>) -> Delivery {
+    Delivery::new(move || claims.into_iter().for_each(Claim::deliver))
+}
+
+/// What the registry refused, for the model.
+pub(crate) fn refused(error: impl Error) -> ToolError {
+    ToolError::new(error.to_string())
+}
+
+fn id_param(vocabulary: Vocabulary) -> String {
+    vocabulary.id_param().to_owned()
+}

@@ -1,0 +1,14 @@
+//! The task tools over the real registry and the real pipeline; only the work is the tests' own.
+#![expect(
+    clippy::expect_used,
+    reason = "the helpers of tests fail by panicking, as tests do"
+)]
+
+mod support;
+
+mod control;
+mod exactly_once;
+mod install;
+mod notices;
+mod output;
+mod surface;
