@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. An entry leaves the map only when its disposer or task has ended (or its scope was dropped): what is in the map
-//!    is what the scope still owes.
+//! 1. An entry leaves the map when its disposer or task has ended, and a child's also when the child was closed on its
+//!    own: what is in the map is what the scope still owes.
 //! 2. A disposer is taken out of its entry under the lock, so it runs at most once, whoever asks.
 //! 3. Once `closing` is set no entry is added, so the closing loop ends.
 //! 4. `closing` is set after the token was cancelled: who sees a closing scope sees a cancelled token.

@@ -78,3 +78,25 @@ fn epoch_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Message, MessageSource};
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_set_back_the_log() {
+        let data = EventData::UserMessage(Message {
+            content: Vec::new(),
+            source: MessageSource::User,
+        });
+        assert_eq!(monotonic(&[], 5), 5);
+        let events = [Event {
+            seq: 0,
+            time: 100,
+            data,
+        }];
+        assert_eq!(monotonic(&events, 5), 100);
+        assert_eq!(monotonic(&events, 101), 101);
+    }
+}
