@@ -114,15 +114,8 @@ impl OutputLog {
     /// Says that nothing more will come: unfinished characters are shown, and waiters wake. Closing twice is fine.
     pub fn close(&self) {
         let mut writer = self.writer();
-        let finished = writer.finish();
-        let mut core = self.core();
-        core.closed = true;
-        core.spilled = writer.written();
-        if let Err(error) = finished {
-            tracing::warn!(%error, "the spill file is withheld: it could not be closed");
-            core.file = None;
-        }
-        drop(core);
+        self.core().closed = true;
+        self.finish_file(&mut writer);
         drop(writer);
         self.publish();
     }
@@ -179,7 +172,9 @@ impl OutputLog {
         }
         let mut writer = self.writer();
         self.start_file(&mut writer);
-        self.core().spilled = writer.written();
+        if self.is_closed() {
+            self.finish_file(&mut writer);
+        }
     }
 
     fn writer(&self) -> MutexGuard<'_, SpillWriter> {
@@ -196,7 +191,20 @@ impl OutputLog {
             for (_, bytes) in so_far {
                 writer.write(&bytes);
             }
-            self.core().file = Some(Arc::new(file));
+            let mut core = self.core();
+            core.file = Some(Arc::new(file));
+            core.spilled = writer.written();
+        }
+    }
+
+    /// Closes the file for writing; a file whose writes were lost is withheld.
+    fn finish_file(&self, writer: &mut SpillWriter) {
+        let finished = writer.finish();
+        let mut core = self.core();
+        core.spilled = writer.written();
+        if let Err(error) = finished {
+            tracing::warn!(%error, "the spill file is withheld: it could not be closed");
+            core.file = None;
         }
     }
 

@@ -50,13 +50,14 @@ pub(crate) fn reply(log: &OutputLog, request: &Request) -> (View, u64) {
         (core.file.clone(), core.spilled)
     };
     // A file that somebody else removed is not worth naming.
-    let mut opened = file.as_ref().and_then(|file| file.open().ok());
+    let opened = file.as_ref().and_then(|file| file.open().ok());
     let named = file
         .as_deref()
         .filter(|_| opened.is_some())
         .map(|file| (file.path(), spilled));
-    let carry = Carry::after(&read_all(snapshot.context, &mut opened, spilled));
-    let parts = read_all(snapshot.wanted, &mut opened, spilled);
+    let context = read_all(snapshot.context, opened.as_ref(), spilled);
+    let parts = read_all(snapshot.wanted, opened.as_ref(), spilled);
+    let carry = Carry::between(&context, &parts);
     let view = view::assemble(parts, carry, snapshot.end, request.rendering, named);
     (view, snapshot.range.end)
 }
@@ -116,14 +117,14 @@ fn take(core: &Core, span: Span, wanted: &mut Vec<Wanted>) {
 }
 
 /// Fetches what is not in memory. What the file does not have either is missing.
-fn read_all(wanted: Vec<Wanted>, file: &mut Option<File>, spilled: u64) -> Vec<Part> {
+fn read_all(wanted: Vec<Wanted>, file: Option<&File>, spilled: u64) -> Vec<Part> {
     let mut parts = Vec::with_capacity(wanted.len());
     for wanted in wanted {
         match wanted {
             Wanted::InMemory(part) => parts.push(part),
             Wanted::InFile(Span { range, stream }) => {
                 let there = range.start..range.end.min(spilled).max(range.start);
-                match file.as_mut().and_then(|file| spill::read_exact(file, &there)) {
+                match file.and_then(|file| spill::read_exact(file, &there)) {
                     Some(bytes) => {
                         parts.push(Part::Bytes {
                             start: there.start,

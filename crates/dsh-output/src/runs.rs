@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use crate::Stream;
 
-/// Runs kept at most. 24 bytes each.
+/// Runs kept at most, at eight bytes each.
 const MAX_RUNS: usize = 8_192;
 /// Runs at the start of the log that always stay exact.
 const EXACT_HEAD: usize = 1_024;
-/// The latest runs, which are exact when coarsening has just happened and only grow in number after it.
+/// Runs at the end of the log that stay exact at least.
 const EXACT_TAIL: usize = 3_072;
 
 /// A contiguous range of the merged stream that came from one stream.
@@ -20,71 +20,94 @@ pub(crate) struct Span {
 
 /// The run-length encoded tags of the merged stream.
 ///
-/// A process that alternates streams with tiny writes would make this list as large as its output. Past
-/// [`MAX_RUNS`] neighbouring runs in the middle of the log are merged and take the name of the longer one: bytes
-/// and offsets stay exact everywhere, the tags of the first [`EXACT_HEAD`] and the latest [`EXACT_TAIL`] runs too,
-/// but a short run far back may be attributed to the other stream.
+/// A process that alternates streams with tiny writes would make this list as large as its output. At
+/// [`MAX_RUNS`] neighbouring runs in the middle of the log are merged in pairs and take the name of the longer one:
+/// bytes and offsets stay exact everywhere, and so do the tags of the first [`EXACT_HEAD`] and the latest
+/// [`EXACT_TAIL`] runs, but a short run in between may be attributed to the other stream.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
-    spans: Vec<Span>,
+    runs: Vec<Run>,
+}
+
+/// Where a run ends, and its stream in the lowest bit. It begins where the one before it ends.
+#[derive(Clone, Copy, Debug)]
+struct Run(u64);
+
+impl Run {
+    fn new(end: u64, stream: Stream) -> Self {
+        Self(end << 1 | u64::from(stream == Stream::Stderr))
+    }
+
+    fn end(self) -> u64 {
+        self.0 >> 1
+    }
+
+    fn stream(self) -> Stream {
+        if self.0 & 1 == 0 {
+            Stream::Stdout
+        } else {
+            Stream::Stderr
+        }
+    }
 }
 
 impl Runs {
     pub(crate) fn push(&mut self, stream: Stream, len: usize) {
-        let start = self.spans.last().map_or(0, |last| last.range.end);
-        extend(
-            &mut self.spans,
-            Span {
-                range: start..start + len as u64,
-                stream,
-            },
-        );
-        if self.spans.len() > MAX_RUNS {
+        let end = end_of(&self.runs) + len as u64;
+        extend(&mut self.runs, Run::new(end, stream));
+        if self.runs.len() == MAX_RUNS {
             self.coarsen();
         }
     }
 
     /// The spans that make up `range`, clipped to it.
     pub(crate) fn within(&self, range: Range<u64>) -> impl Iterator<Item = Span> + '_ {
-        let first = self.spans.partition_point(|span| span.range.end <= range.start);
-        self.spans[first..]
-            .iter()
-            .take_while(move |span| span.range.start < range.end)
-            .map(move |span| Span {
-                range: span.range.start.max(range.start)..span.range.end.min(range.end),
-                stream: span.stream,
+        let first = self.runs.partition_point(|run| run.end() <= range.start);
+        let mut at = range.start;
+        self.runs[first..].iter().map_while(move |run| {
+            let start = at;
+            at = run.end().min(range.end);
+            (start < at).then(|| Span {
+                range: start..at,
+                stream: run.stream(),
             })
+        })
     }
 
     fn coarsen(&mut self) {
-        let middle = EXACT_HEAD..self.spans.len() - EXACT_TAIL;
-        let mut merged: Vec<Span> = Vec::with_capacity(self.spans.len());
-        merged.extend_from_slice(&self.spans[..middle.start]);
-        for pair in self.spans[middle.clone()].chunks(2) {
-            extend(&mut merged, merge(pair));
+        let exact_tail = self.runs.len() - EXACT_TAIL;
+        let mut merged = Vec::with_capacity(MAX_RUNS);
+        merged.extend_from_slice(&self.runs[..EXACT_HEAD]);
+        for pair in self.runs[EXACT_HEAD..exact_tail].chunks_exact(2) {
+            let lengths = (pair[0].end() - end_of(&merged), pair[1].end() - pair[0].end());
+            let stream = if lengths.0 >= lengths.1 {
+                pair[0].stream()
+            } else {
+                pair[1].stream()
+            };
+            extend(&mut merged, Run::new(pair[1].end(), stream));
         }
-        for span in &self.spans[middle.end..] {
-            extend(&mut merged, span.clone());
+        for &run in &self.runs[exact_tail..] {
+            extend(&mut merged, run);
         }
-        self.spans = merged;
+        self.runs = merged;
     }
 }
 
-/// Appends a span, joining it to the last one when both come from the same stream.
-fn extend(spans: &mut Vec<Span>, next: Span) {
-    match spans.last_mut() {
-        Some(last) if last.stream == next.stream => last.range.end = next.range.end,
-        _ if next.range.is_empty() => {}
-        _ => spans.push(next),
+fn end_of(runs: &[Run]) -> u64 {
+    runs.last().map_or(0, |run| run.end())
+}
+
+/// Appends a run, joining it to the last one when both come from the same stream.
+fn extend(runs: &mut Vec<Run>, next: Run) {
+    match runs.last_mut() {
+        Some(last) if last.stream() == next.stream() => *last = next,
+        _ => runs.push(next),
     }
 }
 
-/// One span for a non-empty slice of neighbours, named after the longest.
-fn merge(spans: &[Span]) -> Span {
-    let longest = spans.iter().max_by_key(|span| span.range.end - span.range.start);
-    Span {
-        range: spans.first().map_or(0, |span| span.range.start)
-            ..spans.last().map_or(0, |span| span.range.end),
-        stream: longest.map_or(Stream::Stdout, |span| span.stream),
-    }
-}
+// The middle is merged in whole pairs.
+const _: () = assert!((MAX_RUNS - EXACT_HEAD - EXACT_TAIL).is_multiple_of(2));
+
+#[cfg(test)]
+mod tests;

@@ -154,5 +154,7 @@ fn last_lines(text: &str, max_lines: usize, max_bytes: usize) -> &str {
 
 /// The first character boundary at or after `at`.
 fn char_boundary_from(text: &str, at: usize) -> usize {
-    (at..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len())
+    (at..text.len())
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(text.len())
 }

@@ -1,8 +1,9 @@
 //! The file that keeps what memory cannot.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,10 +29,9 @@ impl SpillFile {
 }
 
 /// Reads exactly `range` of a spill file; `None` if it is not all there.
-pub(crate) fn read_exact(file: &mut File, range: &Range<u64>) -> Option<Vec<u8>> {
+pub(crate) fn read_exact(file: &File, range: &Range<u64>) -> Option<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(range.end - range.start).ok()?];
-    file.seek(SeekFrom::Start(range.start)).ok()?;
-    file.read_exact(&mut bytes).ok()?;
+    file.read_exact_at(&mut bytes, range.start).ok()?;
     Some(bytes)
 }
 
@@ -123,16 +123,24 @@ impl SpillWriter {
         }
     }
 
-    /// Closes the file.
+    /// Closes the file, if one is open. A file that was never needed can still be started later.
     ///
     /// # Errors
     /// When the system reports that earlier writes were lost: nothing in the file can be trusted then.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        let State::Open(file) = std::mem::replace(&mut self.state, State::Stopped) else {
-            return Ok(());
-        };
-        nix::unistd::close(file)
-            .map_err(io::Error::from)
-            .inspect_err(|_| self.written = 0)
+        self.finish_with(|file| nix::unistd::close(file).map_err(io::Error::from))
+    }
+
+    fn finish_with(&mut self, close: impl FnOnce(File) -> io::Result<()>) -> io::Result<()> {
+        match std::mem::replace(&mut self.state, State::Stopped) {
+            State::Open(file) => close(file).inspect_err(|_| self.written = 0),
+            other => {
+                self.state = other;
+                Ok(())
+            }
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,9 +7,9 @@
 //! 3. A new owner takes the flock before it uses the directory and starts over if a sweeper was faster: sweeper and
 //!    creator race for one flock, and a lock file without a name (link count 0) tells the creator that it lost.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -63,8 +63,11 @@ pub(crate) struct Carry {
 }
 
 impl Carry {
-    /// What the bytes before a reply leave unfinished.
-    pub(crate) fn after(context: &[Part]) -> Self {
+    /// What the bytes before a reply leave unfinished, as far as `reply` goes on with it.
+    ///
+    /// The beginning of a character that the next byte of its stream does not continue is left out: the reply before
+    /// saw that byte, too, held it back and showed the broken character.
+    pub(crate) fn between(context: &[Part], reply: &[Part]) -> Self {
         let mut carry = Self::default();
         for part in context {
             match part {
@@ -76,6 +79,9 @@ impl Carry {
             let bytes = carry.of(stream);
             let keep = unfinished(bytes);
             bytes.drain(..bytes.len() - keep);
+            if next_byte(reply, stream).is_some_and(|next| breaks(bytes, next)) {
+                bytes.clear();
+            }
         }
         carry
     }
@@ -86,6 +92,19 @@ impl Carry {
             Stream::Stderr => &mut self.stderr,
         }
     }
+}
+
+fn next_byte(parts: &[Part], of: Stream) -> Option<u8> {
+    parts.iter().find_map(|part| match part {
+        Part::Bytes { stream, bytes, .. } if *stream == of => bytes.first().copied(),
+        _ => None,
+    })
+}
+
+/// Whether `next` shows that the incomplete character `begun` will never be complete.
+fn breaks(begun: &[u8], next: u8) -> bool {
+    let together = [begun, &[next]].concat();
+    std::str::from_utf8(&together).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_some())
 }
 
 /// What follows the last byte of a reply.
