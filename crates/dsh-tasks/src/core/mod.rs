@@ -1,0 +1,67 @@
+//! The pure core: records, claims, the consuming cursor, admission, ids. It does no input or output, knows no runtime
+//! and no clock (times are passed in), calls nobody but the hook it is handed, and emits what is to happen as
+//! [`Effect`] values.
+//!
+//! It is not part of the public interface. It can be reached from outside so that the reference model and the loom
+//! models drive exactly the code that the registry runs.
+//!
+//! # Invariants
+//!
+//! 1. One lock, in [`Ledger`]. No hook, listener or drop of a producer's value runs under it.
+//! 2. Effects are emitted under the lock, so their order is the order in which the records changed.
+//! 3. A live record or a reservation is counted against its owner; nothing else is, and there is no second counter.
+//! 4. An id is given when its record is inserted, and never again.
+
+mod claim;
+mod cursor;
+mod ledger;
+mod ordinals;
+mod record;
+mod reservation;
+mod sync;
+mod table;
+mod teardown;
+
+use dsh_agent::InstanceId;
+use dsh_session::SessionId;
+
+use crate::snapshot::TaskSnapshot;
+
+pub use claim::Claim;
+pub use cursor::{Cursor, Range, Stretch};
+pub use ledger::{Killed, Ledger, Opened};
+pub use record::{Dispatched, Facts, OWNER_DISPOSED, Record, Told, Verdict};
+pub use reservation::{Cleanup, Committed, Refused, Reservation};
+pub use sync::Mutex;
+pub use table::{Life, Limits, Table};
+pub use teardown::Ending;
+
+/// Whose a task is: the exact instance for its life, the session for access.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner {
+    pub instance: InstanceId,
+    pub session: SessionId,
+}
+
+/// What is to happen after a change, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect<W> {
+    /// Release who waits for this end.
+    Settled {
+        /// The record as it ended.
+        snapshot: TaskSnapshot,
+        /// What the shell keeps of it.
+        work: W,
+    },
+    /// Tell the observers of this owner's tasks; `None` is everybody's view.
+    Changed(Option<SessionId>),
+    /// Call the done listeners.
+    Done {
+        /// The record as it ended.
+        snapshot: TaskSnapshot,
+        /// What the shell keeps of it.
+        work: W,
+    },
+    /// Let go of what was kept of a record that is no more.
+    Dropped(W),
+}

@@ -1,0 +1,279 @@
+//! All records, and who may use them. Everything here runs under the ledger's lock.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use dsh_agent::InstanceId;
+use dsh_session::SessionId;
+
+use crate::{
+    error::AccessError,
+    id::{Kind, TaskId},
+    outcome::Outcome,
+    vocabulary::{RunningTask, Vocabulary},
+};
+
+use super::{Dispatched, Effect, Facts, Owner, Record, Told, Verdict, ordinals::Ordinals};
+
+/// What the core is configured with.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    pub per_owner: u64,
+    pub retained_unowned: usize,
+    pub vocabulary: Vocabulary,
+}
+
+/// Identity of an exact owner; `None` is the bucket that all unowned work shares.
+pub(super) type Bucket = Option<InstanceId>;
+
+#[derive(Debug)]
+pub struct Table<W> {
+    pub(super) limits: Limits,
+    pub(super) life: Life,
+    /// Owners whose cleanup is attached and has not ended.
+    pub(super) owners: HashMap<InstanceId, OwnerLife>,
+    /// Starts between their admission and their record.
+    pub(super) reserved: HashMap<Bucket, u64>,
+    /// In registration order.
+    records: BTreeMap<u64, Record<W>>,
+    index: HashMap<TaskId, u64>,
+    next: u64,
+    counters: HashMap<Kind, u64>,
+    /// Unowned terminal records, oldest end first.
+    ended_unowned: VecDeque<TaskId>,
+    expired: HashMap<String, Ordinals>,
+    effects: VecDeque<Effect<W>>,
+}
+
+/// Whether starts are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    Open,
+    /// Disposal waits for what is left.
+    Closing,
+    /// Disposal is over, or waits no longer.
+    Closed,
+}
+
+/// Whether an owner's starts are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OwnerLife {
+    Attached,
+    /// Its cleanup waits for what is left.
+    Ending,
+}
+
+impl<W: Clone> Table<W> {
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            life: Life::Open,
+            owners: HashMap::new(),
+            reserved: HashMap::new(),
+            records: BTreeMap::new(),
+            index: HashMap::new(),
+            next: 0,
+            counters: HashMap::new(),
+            ended_unowned: VecDeque::new(),
+            expired: HashMap::new(),
+            effects: VecDeque::new(),
+        }
+    }
+
+    /// Whether disposal has begun.
+    pub fn is_closing(&self) -> bool {
+        self.life != Life::Open
+    }
+
+    pub fn take_effects(&mut self) -> VecDeque<Effect<W>> {
+        std::mem::take(&mut self.effects)
+    }
+
+    pub fn insert(&mut self, owner: Option<Owner>, facts: Facts, work: W, now: u64) -> TaskId {
+        let counter = self.counters.entry(facts.kind.clone()).or_default();
+        *counter += 1;
+        let id = TaskId::nth(&facts.kind, *counter);
+        let record = Record::new(id.clone(), owner, facts, work, now);
+        self.changed(&record.owner);
+        self.records.insert(self.next, record);
+        self.index.insert(id.clone(), self.next);
+        self.next += 1;
+        id
+    }
+
+    /// The record, if this caller may use it.
+    pub fn access(&mut self, id: &TaskId, caller: Option<&SessionId>) -> Result<&mut Record<W>, AccessError> {
+        let vocabulary = self.limits.vocabulary;
+        let id = id.clone();
+        let Some(&at) = self.index.get(&id) else {
+            if self.is_expired(&id) {
+                return Err(AccessError::Expired { vocabulary, id });
+            }
+            let known = self.visible(caller).map(|record| record.id.clone()).collect();
+            return Err(AccessError::Unknown {
+                vocabulary,
+                id,
+                known,
+            });
+        };
+        match self.records.get_mut(&at) {
+            Some(record) if is_visible(record, caller) => Ok(record),
+            _ => Err(AccessError::Foreign { vocabulary, id }),
+        }
+    }
+
+    pub fn record(&mut self, id: &TaskId) -> Option<&mut Record<W>> {
+        let at = self.index.get(id)?;
+        self.records.get_mut(at)
+    }
+
+    pub fn records(&self) -> impl Iterator<Item = &Record<W>> {
+        self.records.values()
+    }
+
+    pub fn visible(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
+        self.records().filter(move |record| is_visible(record, caller))
+    }
+
+    /// How much of its limit a bucket has used.
+    pub(super) fn used(&self, bucket: Bucket) -> u64 {
+        let live = self.live(bucket).count() as u64;
+        live + self.reserved.get(&bucket).copied().unwrap_or(0)
+    }
+
+    pub(super) fn running(&self, bucket: Bucket, now: u64) -> Vec<RunningTask> {
+        let running = self.live(bucket).map(|record| RunningTask {
+            id: record.id.clone(),
+            age_ms: now.saturating_sub(record.started_at()),
+        });
+        running.collect()
+    }
+
+    pub fn settle(&mut self, id: &TaskId, outcome: Outcome, verdict: Verdict, now: u64) -> bool {
+        let words = self.limits.vocabulary;
+        let Some(record) = self.record(id) else {
+            return false;
+        };
+        if !record.settle(outcome, verdict, now, words) {
+            return false;
+        }
+        let (work, owner) = (record.work.clone(), record.owner.clone());
+        let snapshot = record.snapshot();
+        if owner.is_none() {
+            self.ended_unowned.push_back(id.clone());
+        }
+        self.effects.push_back(Effect::Settled { snapshot, work });
+        self.changed(&owner);
+        self.announce(id);
+        true
+    }
+
+    /// Writes `Stopping` and says so to the observers.
+    pub fn stop(&mut self, id: &TaskId) {
+        if let Some(record) = self.record(id)
+            && record.stop()
+        {
+            let owner = record.owner.clone();
+            self.changed(&owner);
+        }
+    }
+
+    pub fn end_claim(&mut self, id: &TaskId, end: impl FnOnce(&mut Record<W>)) {
+        if let Some(record) = self.record(id) {
+            end(record);
+            self.announce(id);
+            self.evict();
+        }
+    }
+
+    pub fn claim(&mut self, id: &TaskId, what: Told) {
+        if let Some(record) = self.record(id) {
+            record.claim(what);
+        }
+    }
+
+    /// Emits the done event if it is due.
+    pub fn announce(&mut self, id: &TaskId) {
+        if let Some(record) = self.record(id)
+            && record.announce()
+        {
+            let (snapshot, work) = (record.snapshot(), record.work.clone());
+            self.effects.push_back(Effect::Done { snapshot, work });
+        }
+    }
+
+    /// The listeners of a done event were called, or have also ended.
+    pub fn dispatched(&mut self, id: &TaskId, how: Dispatched) {
+        if let Some(record) = self.record(id) {
+            record.set_dispatched(how);
+        }
+        self.evict();
+    }
+
+    /// Drops records. What the shell kept of them goes with an effect: its drop is foreign code.
+    pub fn remove(&mut self, gone: impl Fn(&Record<W>) -> bool) {
+        let at: Vec<u64> = self
+            .records
+            .iter()
+            .filter(|(_, record)| gone(record))
+            .map(|(&at, _)| at)
+            .collect();
+        let mut told: Vec<Option<SessionId>> = Vec::new();
+        for record in at.iter().filter_map(|at| self.records.remove(at)) {
+            self.index.remove(&record.id);
+            self.ended_unowned.retain(|id| *id != record.id);
+            let session = session(&record.owner).cloned();
+            self.effects.push_back(Effect::Dropped(record.work));
+            if !told.contains(&session) {
+                told.push(session.clone());
+                self.effects.push_back(Effect::Changed(session));
+            }
+        }
+    }
+
+    /// Drops the unowned records that ended first, beyond what is kept. Who is about to tell an end keeps its record.
+    fn evict(&mut self) {
+        while self.ended_unowned.len() > self.limits.retained_unowned {
+            let evictable = |id: &&TaskId| {
+                let record = self.index.get(*id).and_then(|at| self.records.get(at));
+                record.is_some_and(|record| record.dispatched().is_some() && !record.is_claimed())
+            };
+            let Some(id) = self.ended_unowned.iter().find(evictable).cloned() else {
+                return;
+            };
+            if let Some((kind, ordinal)) = id.parts() {
+                self.expired.entry(kind.to_owned()).or_default().insert(ordinal);
+            }
+            self.remove(|record| record.id == id);
+        }
+    }
+
+    fn is_expired(&self, id: &TaskId) -> bool {
+        let Some((kind, ordinal)) = id.parts() else {
+            return false;
+        };
+        // `bash-07` is not the id `bash-7`.
+        let is_id = id.as_str() == format!("{kind}-{ordinal}");
+        is_id && self.expired.get(kind).is_some_and(|set| set.contains(ordinal))
+    }
+
+    fn live(&self, bucket: Bucket) -> impl Iterator<Item = &Record<W>> {
+        self.records()
+            .filter(move |record| !record.is_terminal() && bucket_of(&record.owner) == bucket)
+    }
+
+    fn changed(&mut self, owner: &Option<Owner>) {
+        self.effects.push_back(Effect::Changed(session(owner).cloned()));
+    }
+}
+
+pub(super) fn bucket_of(owner: &Option<Owner>) -> Bucket {
+    owner.as_ref().map(|owner| owner.instance)
+}
+
+fn session(owner: &Option<Owner>) -> Option<&SessionId> {
+    owner.as_ref().map(|owner| &owner.session)
+}
+
+fn is_visible<W>(record: &Record<W>, caller: Option<&SessionId>) -> bool {
+    record.owner.is_none() || session(&record.owner) == caller
+}

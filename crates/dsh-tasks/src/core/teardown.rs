@@ -1,0 +1,154 @@
+//! The end of an owner, and of the registry.
+
+use std::sync::Arc;
+
+use dsh_agent::InstanceId;
+
+use crate::{
+    id::TaskId,
+    outcome::{CancelRequest, Cause, Outcome},
+    vocabulary::Vocabulary,
+};
+
+use super::{
+    Ledger, OWNER_DISPOSED, Record, Verdict,
+    table::{Life, OwnerLife, Table, bucket_of},
+};
+
+/// Whose tasks end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Those of one exact owner.
+    Owner(InstanceId),
+    /// All.
+    Service,
+}
+
+impl Ending {
+    pub fn request(self, words: Vocabulary) -> CancelRequest {
+        let (cause, reason) = match self {
+            Self::Owner(_) => (Cause::OwnerDisposed, OWNER_DISPOSED),
+            Self::Service => (Cause::ServiceDisposed, words.service_disposed()),
+        };
+        CancelRequest {
+            cause,
+            reason: Some(reason.to_owned()),
+        }
+    }
+
+    fn includes<W>(self, record: &Record<W>) -> bool {
+        match self {
+            Self::Owner(instance) => bucket_of(&record.owner) == Some(instance),
+            Self::Service => true,
+        }
+    }
+}
+
+impl<W: Clone> Ledger<W> {
+    /// Begins a disposal: starts are refused, the report of every task is claimed, and what is live comes back to be
+    /// cancelled.
+    pub fn begin(self: &Arc<Self>, ending: Ending) -> (CancelRequest, Vec<(TaskId, W)>) {
+        self.change(|table| {
+            match ending {
+                Ending::Owner(instance) => {
+                    table.owners.insert(instance, OwnerLife::Ending);
+                }
+                Ending::Service => table.life = Life::Closing,
+            }
+            let request = ending.request(table.limits.vocabulary);
+            let ids: Vec<TaskId> = table
+                .records()
+                .filter(|record| ending.includes(record))
+                .map(|record| record.id.clone())
+                .collect();
+            let mut live = Vec::new();
+            for id in ids {
+                let Some(record) = table.record(&id) else {
+                    continue;
+                };
+                let work = record.work.clone();
+                let is_live = torn(record, &request);
+                if is_live {
+                    live.push((id, work));
+                } else {
+                    // Nobody's claim holds up a disposal.
+                    table.announce(&id);
+                }
+            }
+            (request, live)
+        })
+    }
+
+    /// Calls a hook to cancel one task of a disposal. A refusal ends the record: it may never settle.
+    pub fn cancel(
+        &self,
+        id: &TaskId,
+        now: impl FnOnce() -> u64,
+        hook: impl FnOnce() -> Result<(), String>,
+    ) -> Result<(), String> {
+        match hook() {
+            Ok(()) => {
+                self.change(|table| table.stop(id));
+                Ok(())
+            }
+            Err(error) => {
+                let detail = format!("cancel threw during teardown; work may be orphaned: {error}");
+                self.settle(id, Outcome::failed().detail(detail), Verdict::Forced, now());
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether no start is under way and every record has ended and was announced.
+    pub fn is_idle(&self, ending: Ending) -> bool {
+        self.look(|table| {
+            let reserved = match ending {
+                Ending::Owner(instance) => table.reserved.contains_key(&Some(instance)),
+                Ending::Service => !table.reserved.is_empty(),
+            };
+            !reserved && announced(table, ending)
+        })
+    }
+
+    /// Whether every record has ended and was announced.
+    pub fn is_announced(&self, ending: Ending) -> bool {
+        self.look(|table| announced(table, ending))
+    }
+
+    /// Stops waiting: a start that is still under way comes too late. What has not ended comes back.
+    pub fn shut(&self, ending: Ending) -> Vec<(TaskId, W)> {
+        self.look(|table| {
+            match ending {
+                Ending::Owner(instance) => {
+                    table.owners.remove(&instance);
+                }
+                Ending::Service => table.life = Life::Closed,
+            }
+            let live = table
+                .records()
+                .filter(|record| ending.includes(record) && !record.is_terminal());
+            live.map(|record| (record.id.clone(), record.work.clone()))
+                .collect()
+        })
+    }
+
+    /// Drops the records of a disposal that was shut.
+    pub fn clear(&self, ending: Ending) {
+        self.change(|table| table.remove(|record| ending.includes(record)));
+    }
+}
+
+fn announced<W: Clone>(table: &Table<W>, ending: Ending) -> bool {
+    let mut records = table.records().filter(|record| ending.includes(record));
+    records.all(|record| record.dispatched().is_some())
+}
+
+/// Claims the report of a record for a disposal; whether it is live.
+pub(super) fn torn<W>(record: &mut Record<W>, request: &CancelRequest) -> bool {
+    record.tear_down();
+    if record.is_terminal() {
+        return false;
+    }
+    record.ask(request.clone());
+    true
+}

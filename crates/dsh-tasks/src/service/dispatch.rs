@@ -1,0 +1,179 @@
+//! The one task that acts on effects, in their order: releases who waits, tells observers, calls done listeners.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use dsh_agent::{Agent, NoticeKey};
+use dsh_scope::{Panicked, contain, contain_future};
+use dsh_session::SessionId;
+
+use crate::{
+    core::{Dispatched, Effect},
+    error::BoxError,
+    id::TaskId,
+    render::tail,
+    snapshot::TaskSnapshot,
+    work::BoxFuture,
+};
+
+use super::{
+    Shared,
+    kept::{Kept, notice_key},
+};
+
+/// The most lines and bytes of output that go with a notice.
+const TAIL_LINES: usize = 5;
+const TAIL_BYTES: usize = 400;
+
+/// The end of a task, as its listeners get it: the same for all of them, once per task.
+#[derive(Debug, Clone)]
+pub struct TaskDone {
+    /// The task as it ended. Where it is `reported` the owner knows, or is being told: a notice stays quiet.
+    pub snapshot: TaskSnapshot,
+    /// The exact owner; nobody when the task is unowned, or when that agent is gone.
+    pub owner: Option<Arc<Agent>>,
+    /// The key under which a notice of this end must be queued in the owner's inbox: reads and waits that tell of the
+    /// end themselves hold and retract it by that.
+    pub notice_key: NoticeKey,
+    /// The last output, at most 5 lines and 400 bytes; empty if there was none.
+    pub tail: String,
+}
+
+type Listening = Pin<Box<dyn Future<Output = Result<Result<(), BoxError>, Panicked>> + Send>>;
+
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut pulse = shared.pulse.subscribe();
+    loop {
+        pulse.mark_unchanged();
+        let is_over = shared.over.is_cancelled();
+        let mut idle = true;
+        for effect in shared.ledger.take_effects() {
+            idle = false;
+            // Listeners are contained one by one; this is for the drop of what a producer left behind.
+            if let Err(panicked) = contain(|| act(&shared, effect)) {
+                tracing::error!("tasks: letting go of a task panicked: {panicked}");
+            }
+        }
+        if !idle {
+            // A busy registry must not keep its thread from everybody else.
+            tokio::task::yield_now().await;
+            continue;
+        }
+        if is_over {
+            return;
+        }
+        tokio::select! {
+            _ = pulse.changed() => {}
+            () = shared.over.cancelled() => {}
+        }
+    }
+}
+
+fn act(shared: &Arc<Shared>, effect: Effect<Kept>) {
+    match effect {
+        Effect::Settled { snapshot, work } => {
+            let snapshot = work.complete(snapshot);
+            work.ended.send_replace(Some(snapshot));
+        }
+        Effect::Changed(owner) => tell_observers(shared, owner.as_ref()),
+        Effect::Done { snapshot, work } => done(shared, snapshot, &work),
+        Effect::Dropped(work) => drop(work),
+    }
+}
+
+fn tell_observers(shared: &Shared, owner: Option<&SessionId>) {
+    let mut last = None;
+    while let Some((id, observer)) = shared.registrations.next_observer(last) {
+        last = Some(id);
+        if let Err(panicked) = contain(|| observer(owner)) {
+            tracing::warn!("tasks: onTasksChanged observer threw: {panicked}");
+        }
+    }
+}
+
+fn done(shared: &Arc<Shared>, snapshot: TaskSnapshot, kept: &Kept) {
+    let id = snapshot.id.clone();
+    let event = TaskDone {
+        notice_key: notice_key(&snapshot),
+        tail: last_output(shared, &id, kept),
+        snapshot: kept.complete(snapshot),
+        owner: kept.owner(),
+    };
+    let mut called = Vec::new();
+    let mut pending: Vec<Listening> = Vec::new();
+    while let Some((number, listener)) = shared.registrations.next_listener(event.owner.as_ref(), &called) {
+        called.push(number);
+        match contain(|| listener(event.clone())) {
+            Err(panicked) => tracing::warn!("tasks: onTaskDone listener threw for {id}: {panicked}"),
+            Ok(future) => pending.extend(started(&id, future)),
+        }
+    }
+    if pending.is_empty() {
+        over(shared, &id, kept, &event.notice_key);
+        return;
+    }
+    shared.ledger.dispatched(&id, Dispatched::Called);
+    let (service, kept) = (shared.clone(), kept.clone());
+    let rest = async move {
+        for listening in pending {
+            tokio::select! {
+                result = listening => report(&id, result),
+                () = service.over.cancelled() => {}
+            }
+        }
+        over(&service, &id, &kept, &event.notice_key);
+    };
+    // The scope closes after this dispatcher has ended.
+    let _ = shared.scope.spawn("tasks.onTaskDone()", rest);
+}
+
+/// Polls what a listener returned once, so that a listener that never waits is done in its turn; the rest of one that
+/// waits.
+fn started(id: &TaskId, future: BoxFuture<Result<(), BoxError>>) -> Option<Listening> {
+    let mut listening: Listening = Box::pin(contain_future(future));
+    match listening.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => {
+            report(id, result);
+            None
+        }
+        Poll::Pending => Some(listening),
+    }
+}
+
+fn report(id: &TaskId, result: Result<Result<(), BoxError>, Panicked>) {
+    match result {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!("tasks: onTaskDone listener rejected for {id}: {error}"),
+        Err(panicked) => tracing::warn!("tasks: onTaskDone listener rejected for {id}: {panicked}"),
+    }
+}
+
+/// No notice of this end will come any more. If somebody has told of it meanwhile, the inbox waits for none.
+fn over(shared: &Shared, id: &TaskId, kept: &Kept, key: &NoticeKey) {
+    shared.ledger.dispatched(id, Dispatched::Over);
+    let told = shared
+        .ledger
+        .look(|table| table.record(id).is_some_and(|record| record.is_told()));
+    if told && let Some(owner) = kept.owner() {
+        owner.inbox().forget(key);
+    }
+}
+
+fn last_output(shared: &Shared, id: &TaskId, kept: &Kept) -> String {
+    let Some(output) = &kept.hooks.output else {
+        let last = shared.ledger.look(|table| {
+            let record = table.record(id)?;
+            record
+                .final_output()
+                .map(|output| tail(output, TAIL_LINES, TAIL_BYTES))
+        });
+        return last.unwrap_or_default();
+    };
+    contain(|| output.tail(TAIL_LINES, TAIL_BYTES)).unwrap_or_else(|panicked| {
+        tracing::error!("tasks: the output of {id} panicked: {panicked}");
+        String::new()
+    })
+}

@@ -1,0 +1,95 @@
+//! What the registry keeps of a task beside its record, and the clock.
+
+use std::{
+    sync::{Arc, Mutex, Weak},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use dsh_agent::{Agent, NoticeKey};
+use dsh_scope::contain;
+use tokio::{sync::watch, time::Instant};
+
+use crate::{outcome::CancelRequest, snapshot::TaskSnapshot, work::Hooks};
+
+pub(super) type Kept = Arc<TaskParts>;
+
+pub(super) struct TaskParts {
+    pub(super) hooks: Hooks,
+    /// The exact owner. Weak: a record keeps no agent alive.
+    pub(super) owner: Option<Weak<Agent>>,
+    /// The terminal snapshot, for those who wait.
+    pub(super) ended: watch::Sender<Option<TaskSnapshot>>,
+    /// Held while the output source is read.
+    pub(super) reading: Mutex<()>,
+}
+
+/// Wall-clock milliseconds that never go back.
+pub(super) struct Clock {
+    epoch_ms: u64,
+    start: Instant,
+}
+
+impl TaskParts {
+    pub(super) fn new(hooks: Hooks, owner: Option<&Arc<Agent>>) -> Kept {
+        Arc::new(Self {
+            hooks,
+            owner: owner.map(Arc::downgrade),
+            ended: watch::Sender::new(None),
+            reading: Mutex::new(()),
+        })
+    }
+
+    pub(super) fn owner(&self) -> Option<Arc<Agent>> {
+        self.owner.as_ref()?.upgrade()
+    }
+
+    /// Adds to a snapshot what only the producer knows. Calls its hooks.
+    pub(super) fn complete(&self, mut snapshot: TaskSnapshot) -> TaskSnapshot {
+        if let Some(output) = &self.hooks.output {
+            snapshot.bytes = contain(|| output.len()).unwrap_or_else(|panicked| {
+                tracing::error!("tasks: the output of {} panicked: {panicked}", snapshot.id);
+                0
+            });
+        }
+        if !snapshot.status.is_terminal() {
+            snapshot.live_detail = self.live_detail();
+        }
+        snapshot
+    }
+
+    pub(super) fn live_detail(&self) -> Option<String> {
+        let detail = self.hooks.live_detail.as_ref()?;
+        contain(detail).unwrap_or_else(|panicked| {
+            tracing::error!("tasks: a live detail panicked: {panicked}");
+            None
+        })
+    }
+
+    /// Calls the cancel hook; its error or panic as text.
+    pub(super) fn cancel(&self, request: &CancelRequest) -> Result<(), String> {
+        match contain(|| (self.hooks.cancel)(request)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(panicked) => Err(panicked.to_string()),
+        }
+    }
+}
+
+/// The key of a task's notice in its owner's inbox.
+pub(super) fn notice_key(snapshot: &TaskSnapshot) -> NoticeKey {
+    NoticeKey::new(format!("task {}", snapshot.id))
+}
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            epoch_ms: now.map_or(0, |since| since.as_millis() as u64),
+            start: Instant::now(),
+        }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.epoch_ms + self.start.elapsed().as_millis() as u64
+    }
+}

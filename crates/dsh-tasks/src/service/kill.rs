@@ -1,0 +1,52 @@
+use dsh_scope::contain;
+
+use crate::{
+    core,
+    error::KillError,
+    id::TaskId,
+    outcome::{CancelRequest, Cause},
+};
+
+use super::{Caller, Claim, KillOutcome, Killed, TaskRegistry, kept::Kept, session};
+
+impl TaskRegistry {
+    /// Asks a task to end, and returns at once; how it ends is up to its producer. A task that has ended is no error.
+    ///
+    /// A second kill asks again. When the claim is delivered the end of the task is not announced any more, unless it
+    /// does not end as asked.
+    ///
+    /// # Errors
+    ///
+    /// [`KillError`]: the caller was refused, or the producer's hook failed, with the hook's own text. The task is as
+    /// it was then.
+    pub fn kill(&self, id: &TaskId, caller: Caller<'_>, reason: Option<&str>) -> Result<Killed, KillError> {
+        let request = CancelRequest {
+            cause: Cause::Caller,
+            reason: reason.map(str::to_owned),
+        };
+        let hook = |kept: &Kept| match contain(|| (kept.hooks.cancel)(&request)) {
+            Ok(result) => result.map_err(KillError::Cancel),
+            Err(panicked) => Err(KillError::Panicked(panicked.to_string())),
+        };
+        let killed = self.shared.ledger.kill(id, session(caller), &request, hook)??;
+        Ok(match killed {
+            core::Killed::Requested {
+                snapshot,
+                work,
+                claim,
+            } => Killed {
+                outcome: KillOutcome::Requested,
+                snapshot: work.complete(snapshot),
+                claim: Claim::of(claim),
+            },
+            core::Killed::AlreadyFinished(opened) => {
+                let (claim, snapshot, kept) = Claim::opened(opened);
+                Killed {
+                    outcome: KillOutcome::AlreadyFinished,
+                    snapshot: kept.complete(snapshot),
+                    claim,
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,254 @@
+//! The registry: the core behind its lock, and what needs a runtime around it.
+//!
+//! Locks, outermost first: the read gate of one task, the core's, the registrations', an agent registry's, a scope's,
+//! an inbox's. Foreign code (producer hooks, listeners, observers) runs under none of them, with one exception: an
+//! output source is read under the read gate of its own task.
+
+mod claim;
+mod dispatch;
+mod kept;
+mod kill;
+mod read;
+mod registrations;
+mod start;
+mod teardown;
+mod wait;
+
+use std::sync::{Arc, OnceLock};
+
+use dsh_agent::{Agent, AgentRegistry};
+use dsh_scope::{EffectHandle, Scope, ScopeClosed, TrackedTask};
+use dsh_session::SessionId;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::{MAX_LIMIT, TasksConfig},
+    core::{Ledger, Limits},
+    error::{AccessError, BoxError, InstallError},
+    id::TaskId,
+    snapshot::TaskSnapshot,
+    vocabulary::Vocabulary,
+    work::BoxFuture,
+};
+
+pub use claim::{Claim, KillOutcome, Killed, Observation, TaskRead, Waited};
+pub use dispatch::TaskDone;
+pub use registrations::{ListenerHandle, Serves, SurfaceHandle};
+
+use kept::{Clock, Kept};
+use registrations::Registrations;
+
+/// Who asks: an agent, or nobody in particular. Nobody sees unowned tasks only.
+pub type Caller<'a> = Option<&'a Arc<Agent>>;
+
+/// What the registry is given.
+#[derive(Debug, Clone, Default)]
+pub struct Deps {
+    /// Where owners must be registered. Without it every task is unowned.
+    pub agents: Option<AgentRegistry>,
+}
+
+/// The background tasks of one harness. Cloning gives another handle to the same registry.
+#[derive(Clone)]
+pub struct TaskRegistry {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: TasksConfig,
+    agents: Option<AgentRegistry>,
+    ledger: Arc<Ledger<Kept>>,
+    registrations: Registrations,
+    clock: Clock,
+    /// Ticks when something may have to be dispatched, or a disposal may go on.
+    pulse: watch::Sender<()>,
+    /// Holds the dispatcher and what is awaited for producers and listeners; closed after the teardown.
+    scope: Scope,
+    /// Cancelled when nothing is awaited any more.
+    over: CancellationToken,
+    dispatcher: OnceLock<TrackedTask>,
+    teardown: OnceLock<EffectHandle>,
+}
+
+impl TaskRegistry {
+    /// Makes a registry that lives on `scope`: its closing ends every task, then the registry.
+    ///
+    /// # Errors
+    ///
+    /// [`InstallError`] when the limit is out of range or the scope is closing.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn install(scope: &Scope, deps: Deps, config: TasksConfig) -> Result<Self, InstallError> {
+        let limit = config.max_concurrent_tasks_per_owner.get();
+        if limit > MAX_LIMIT {
+            return Err(InstallError::Limit(limit));
+        }
+        let pulse = watch::Sender::new(());
+        let wake = pulse.clone();
+        let limits = Limits {
+            per_owner: limit,
+            retained_unowned: config.retained_unowned,
+            vocabulary: config.vocabulary,
+        };
+        let closed = || InstallError::ScopeClosed(scope.name().to_owned());
+        let shared = Arc::new(Shared {
+            config,
+            agents: deps.agents,
+            ledger: Ledger::new(limits, move || {
+                wake.send_replace(());
+            }),
+            registrations: Registrations::default(),
+            clock: Clock::start(),
+            pulse,
+            // Registered before the teardown, so closed after it.
+            scope: scope.child("tasks").map_err(|_| closed())?,
+            over: CancellationToken::new(),
+            dispatcher: OnceLock::new(),
+            teardown: OnceLock::new(),
+        });
+        shared.launch(scope).map_err(|_| closed())?;
+        Ok(Self { shared })
+    }
+
+    /// The words of this deployment.
+    pub fn vocabulary(&self) -> Vocabulary {
+        self.shared.config.vocabulary
+    }
+
+    /// The task as it is now. Consumes nothing and tells nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`] when the caller may not use it or it does not exist.
+    pub fn get(&self, id: &TaskId, caller: Caller<'_>) -> Result<TaskSnapshot, AccessError> {
+        let (snapshot, kept) = self.shared.ledger.look(|table| {
+            let record = table.access(id, session(caller))?;
+            Ok((record.snapshot(), record.work.clone()))
+        })?;
+        Ok(kept.complete(snapshot))
+    }
+
+    /// The tasks the caller may use, its own and unowned ones, in the order of their registration.
+    pub fn list(&self, caller: Caller<'_>) -> Vec<TaskSnapshot> {
+        let records: Vec<_> = self.shared.ledger.look(|table| {
+            let visible = table.visible(session(caller));
+            visible
+                .map(|record| (record.snapshot(), record.work.clone()))
+                .collect()
+        });
+        let complete = |(snapshot, kept): (TaskSnapshot, Kept)| kept.complete(snapshot);
+        records.into_iter().map(complete).collect()
+    }
+
+    /// Opens the fence for the owners a control surface serves, until the scope closes or the handle is detached.
+    ///
+    /// # Errors
+    ///
+    /// [`ScopeClosed`] when the scope is closing.
+    pub fn attach_surface(
+        &self,
+        scope: &Scope,
+        name: &str,
+        serves: Serves,
+    ) -> Result<SurfaceHandle, ScopeClosed<()>> {
+        registrations::attach_surface(&self.shared, scope, name, serves)
+    }
+
+    /// Whether a surface is attached that serves this owner, so that a start would pass the fence.
+    pub fn serves(&self, owner: Caller<'_>) -> bool {
+        self.shared.registrations.serves(owner)
+    }
+
+    /// Calls `listener` once for the end of every task of the owners it serves, until the scope closes or the handle
+    /// is detached, in the order: everyone's listeners, then those of outer scopes before those of inner ones.
+    ///
+    /// A panic, and a failure of the returned future, is logged and stops no other listener. The future is polled once
+    /// in place and, if it is not done then, in a task of its own; nobody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`ScopeClosed`] when the scope is closing.
+    pub fn on_done(
+        &self,
+        scope: &Scope,
+        serves: Serves,
+        listener: impl Fn(TaskDone) -> BoxFuture<Result<(), BoxError>> + Send + Sync + 'static,
+    ) -> Result<ListenerHandle, ScopeClosed<()>> {
+        registrations::on_done(&self.shared, scope, serves, Arc::new(listener))
+    }
+
+    /// Calls `observer` with an owner after the set or a status of its tasks changed: a start, a move to stopping, an
+    /// end, a removal. No owner means an unowned task, which is in everybody's view.
+    ///
+    /// # Errors
+    ///
+    /// [`ScopeClosed`] when the scope is closing.
+    pub fn on_change(
+        &self,
+        scope: &Scope,
+        observer: impl Fn(Option<&SessionId>) + Send + Sync + 'static,
+    ) -> Result<ListenerHandle, ScopeClosed<()>> {
+        registrations::on_change(&self.shared, scope, Arc::new(observer))
+    }
+
+    /// Ends every task, then the registry; every call awaits the one disposal. The install scope does the same when
+    /// it closes.
+    ///
+    /// # Cancel safety
+    ///
+    /// The disposal runs in a task of its own: dropping this future only stops waiting.
+    pub async fn close(&self) {
+        if let Some(teardown) = self.shared.teardown.get() {
+            teardown.dispose().await;
+        }
+    }
+}
+
+impl Shared {
+    fn launch(self: &Arc<Self>, scope: &Scope) -> Result<(), ScopeClosed<()>> {
+        let dispatcher = self
+            .scope
+            .spawn("tasks dispatcher", dispatch::run(self.clone()))
+            .map_err(ScopeClosed::discard)?;
+        let shared = Arc::downgrade(self);
+        let teardown = scope.effect("tasks teardown", move || async move {
+            if let Some(shared) = shared.upgrade() {
+                teardown::service(&shared).await;
+            }
+        });
+        let teardown = teardown.map_err(|refused| {
+            self.over.cancel();
+            refused.discard()
+        })?;
+        // Set once, right here.
+        let _ = self.dispatcher.set(dispatcher);
+        let _ = self.teardown.set(teardown);
+        Ok(())
+    }
+
+    /// Waits until `fact` holds; it is looked at whenever something has changed.
+    async fn until(&self, fact: impl Fn(&Ledger<Kept>) -> bool) {
+        let mut pulse = self.pulse.subscribe();
+        while !fact(&self.ledger) {
+            // The sender lives as long as this.
+            let _ = pulse.changed().await;
+        }
+    }
+
+    fn is_closing(&self) -> bool {
+        self.ledger.look(|table| table.is_closing())
+    }
+}
+
+fn session<'a>(caller: Caller<'a>) -> Option<&'a SessionId> {
+    caller.map(|agent| agent.id())
+}
+
+impl std::fmt::Debug for TaskRegistry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskRegistry").finish_non_exhaustive()
+    }
+}
