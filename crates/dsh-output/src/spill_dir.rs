@@ -68,9 +68,11 @@ impl SpillDir {
 
 /// One attempt; `None` when a sweeper took the new directory for a dead one.
 fn try_create(base: &Path) -> io::Result<Option<SpillDir>> {
+    let private = Permissions::from_mode(0o700);
     let dir = tempfile::Builder::new()
         .prefix(PREFIX)
         .rand_bytes(12)
+        .permissions(private)
         .tempdir_in(base)?;
     let lock = match OpenOptions::new()
         .write(true)
