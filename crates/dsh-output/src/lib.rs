@@ -21,7 +21,9 @@
 //! # What is kept
 //! Memory keeps the head and the tail of the stream within a budget, byte-exact. When the stream outgrows the budget
 //! (or a reader skips bytes) a private file is started that holds the stream from byte 0 up to its own cap; byte N of
-//! the file is byte N of the log. A disk error ends spilling, never the capture.
+//! the file is byte N of the log. A disk error ends spilling, never the capture. Which stream a byte came from is kept
+//! in at most 64 KiB: after thousands of changes between the streams, short runs far from both ends of the log may be
+//! attributed to the other stream, never moved or lost.
 //!
 //! # What is missing
 //! Every reply says exactly where bytes are missing and how many, on a line of its own:

@@ -9,6 +9,7 @@
 //! 4. A reader copies what it needs from memory together with `spilled` in one step; bytes below `spilled` never
 //!    change or go away (except by a disk error, which the reader sees as missing bytes).
 
+use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,19 +34,17 @@ pub enum Stream {
 /// stream.
 ///
 /// A cheap handle; the spill file is removed when the last one is dropped.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OutputLog {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     writer: Mutex<SpillWriter>,
     core: Mutex<Core>,
     progress: watch::Sender<Progress>,
 }
 
-#[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) window: Window,
     pub(crate) runs: Runs,
@@ -222,5 +221,17 @@ impl OutputLog {
             progress.closed |= now.closed;
             news
         });
+    }
+}
+
+/// Never the output itself: it may hold secrets and does not belong into a log line.
+impl fmt::Debug for OutputLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let core = self.core();
+        f.debug_struct("OutputLog")
+            .field("len", &core.window.len())
+            .field("spilled", &core.spilled)
+            .field("closed", &core.closed)
+            .finish_non_exhaustive()
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Span {
 /// [`MAX_RUNS`] neighbouring runs in the middle of the log are merged in pairs and take the name of the longer one:
 /// bytes and offsets stay exact everywhere, and so do the tags of the first [`EXACT_HEAD`] and the latest
 /// [`EXACT_TAIL`] runs, but a short run in between may be attributed to the other stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Runs {
     runs: Vec<Run>,
 }

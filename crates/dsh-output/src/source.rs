@@ -66,6 +66,9 @@ pub struct StreamText {
 }
 
 /// An [`OutputSource`] over a log.
+///
+/// Reading never waits for the disk while the log is locked, so it does not hold up whoever appends. What is no longer
+/// in memory is read from the spill file on the caller's thread: a short blocking read, as a rule from the page cache.
 #[derive(Clone, Debug)]
 pub struct LogReader {
     log: OutputLog,

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 /// Head and tail of everything appended so far. Holds the whole stream while that fits the budget, and exactly
 /// the budget afterwards.
-#[derive(Debug)]
 pub(crate) struct Window {
     head: Vec<u8>,
     head_budget: usize,

@@ -274,6 +274,16 @@ fn what_comes_after_the_end_is_dropped() {
 }
 
 #[test]
+fn a_debug_line_shows_no_output() {
+    let log = in_memory(100);
+    log.append(Stream::Stdout, b"secret");
+    assert_eq!(
+        format!("{log:?}"),
+        "OutputLog { len: 6, spilled: 0, closed: false, .. }"
+    );
+}
+
+#[test]
 fn the_child_role_of_these_tests_ends_when_its_input_does() {
     const NAME: &str = "a_directory_whose_owner_is_dead_is_removed_and_others_are_left_alone";
     let base = tempfile::tempdir().unwrap();
