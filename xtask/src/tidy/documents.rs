@@ -58,7 +58,7 @@ pub(super) fn named_code_exists(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What follows `Guarded by`, to the end of the paragraph, are tests.
+/// What follows `Guarded by`, to the end of the paragraph or list item, are tests.
 pub(super) fn guards_are_tests(tree: &Tree) -> Vec<Finding> {
     let tests: BTreeSet<&str> = tree
         .sources
@@ -69,7 +69,7 @@ pub(super) fn guards_are_tests(tree: &Tree) -> Vec<Finding> {
     for document in guides(tree) {
         let mut guarding = false;
         for (number, line) in prose(document) {
-            guarding &= !line.trim().is_empty();
+            guarding &= !starts_anew(line);
             let names = match line.find(GUARD) {
                 Some(at) => &line[at..],
                 None if guarding => line,
@@ -111,6 +111,15 @@ fn guides(tree: &Tree) -> impl Iterator<Item = &Document> {
     tree.documents
         .iter()
         .filter(|document| document.path.starts_with("docs/") && document.path.ends_with(".md"))
+}
+
+/// A blank line, a heading or a list item: what the line before said is over.
+fn starts_anew(line: &str) -> bool {
+    let line = line.trim_start();
+    let numbered = line
+        .split_once(". ")
+        .is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    line.is_empty() || numbered || ["#", "- ", "* "].iter().any(|mark| line.starts_with(mark))
 }
 
 /// Lines outside code fences, numbered from 1.

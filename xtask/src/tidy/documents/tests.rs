@@ -56,7 +56,7 @@ fn a_name_that_no_source_has_is_found() {
 
 #[test]
 fn a_guard_that_is_no_test_is_found() {
-    let good = "Fact. Guarded by `one_test_that_runs`,\n`another_test_that_runs`.\n\nThen `anything`.";
+    let good = "Fact. Guarded by `one_test_that_runs`,\n`another_test_that_runs`.\n2. Then `anything`.";
     assert_eq!(guards_are_tests(&tree("docs/a.md", good)), []);
     let gone = "Guarded by `one_test_that_runs`,\n`gone`.";
     for bad in [
