@@ -12,7 +12,7 @@ pub struct ToolTasksConfig {
     pub wait_timeout_ms: f64,
     /// The longest wait a model can ask for, in milliseconds; a longer one is cut down to it. At least 1.
     pub max_wait_timeout_ms: f64,
-    /// The most bytes of output that one read shows: of more it shows head and tail, and says what it left out. At
+    /// The most bytes of a stream that one read shows: of more it shows head and tail, and says what it left out. At
     /// least 1.
     pub max_read_bytes: usize,
     /// The owners that this installation controls the tasks of. Not part of a configuration file.

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::config::ToolTasksConfig;
 use crate::control::{Control, delivery, limit_of, refused, schema};
 use crate::{bounds, value};
 
@@ -28,9 +29,9 @@ struct OutputArgs {
     /// The id you got at its start.
     #[serde(alias = "task_id", alias = "job_id")]
     id: String,
-    /// Block until it ends or the timeout passes; it runs on after a timeout.
+    /// Wait for its end; it runs on after a timeout.
     wait: Option<bool>,
-    /// With wait: the longest wait in milliseconds.
+    /// The longest wait, in milliseconds.
     timeout_ms: Option<f64>,
 }
 
@@ -71,12 +72,18 @@ impl OutputTool {
 impl Tool for OutputTool {
     fn definition(&self) -> ToolDefinition {
         let word = self.control.vocabulary().word();
+        let ToolTasksConfig {
+            wait_timeout_ms,
+            max_wait_timeout_ms,
+            ..
+        } = self.control.config;
         ToolDefinition {
             name: self.control.vocabulary().output_tool().to_owned(),
             description: format!(
                 "Read a background {word}: what it printed since the last read or, for a {word} that only has a \
-                 result, that result once it is done. Does not block unless wait is true. The last line is always \
-                 the status."
+                 result, that result once it is done. Returns at once; with wait only when the {word} has ended, \
+                 or after timeout_ms (default {wait_timeout_ms}, at most {max_wait_timeout_ms}). The last line is \
+                 always the status."
             ),
             input_schema: self.schema.clone(),
             annotations: Annotations {

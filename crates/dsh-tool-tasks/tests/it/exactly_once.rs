@@ -1,6 +1,8 @@
 //! A finished task is told to its owner exactly once, whatever becomes of the calls that wanted to tell it.
 
-use crate::support::{Harness, Spec, texts, told};
+use crate::support::{Harness, Source, Spec, texts, told};
+use std::sync::{Arc, Barrier};
+
 use dsh_tasks::Outcome;
 use dsh_testkit::eventually;
 use serde_json::json;
@@ -256,4 +258,64 @@ async fn two_waiters_share_the_end_and_it_is_not_told_a_third_time() {
     .await;
     assert!(harness.announced(1).await[0].snapshot.reported);
     assert_eq!(owner.agent().inbox().pending(), 0);
+}
+
+#[tokio::test]
+async fn a_wait_whose_read_fails_leaves_the_notice() {
+    let harness = Harness::new();
+    let owner = harness.agent("owner");
+    let source = Source::Broken("disk on fire".to_owned());
+    let task = Spec {
+        owner: Some(owner.agent()),
+        source,
+        ..Spec::default()
+    }
+    .start(&harness);
+    let waiting = harness.execute("task_output", wait_args(), Some(owner.agent()));
+    let (result, ()) = tokio::join!(waiting, async { task.settle(ended()) });
+    assert_eq!(result.single_text(), Some("Error: disk on fire"));
+    result.deliveries.deliver_all();
+    assert!(!harness.announced(1).await[0].snapshot.reported);
+    assert_eq!(told(owner.agent()).len(), 1);
+}
+
+/// The end, the abort and the wait meet on three threads, in whatever order it happens: the model learns of the end
+/// from the result or from the notice, never from both, never from neither.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_that_races_an_abort_is_told_once() {
+    let harness = Harness::new();
+    let owner = harness.agent("owner");
+    for round in 1..=300 {
+        let task = Spec {
+            owner: Some(owner.agent()),
+            ..Spec::default()
+        }
+        .start(&harness);
+        let token = CancellationToken::new();
+        let args = json!({ "task_id": task.id.as_str(), "wait": true });
+        let abort = token.clone();
+        let gun = Arc::new(Barrier::new(2));
+        let start = Arc::clone(&gun);
+        let other = std::thread::spawn(move || {
+            start.wait();
+            if round % 2 == 0 {
+                std::thread::yield_now();
+            }
+            abort.cancel();
+        });
+        let racing = async {
+            tokio::task::yield_now().await;
+            gun.wait();
+            task.settle(ended());
+        };
+        let waiting = harness.execute_with("task_output", args, Some(owner.agent()), token);
+        let (result, ()) = tokio::join!(waiting, racing);
+        other.join().expect("the aborting thread ends");
+        let delivered = usize::from(!result.is_error);
+        result.deliveries.deliver_all();
+        let reported = harness.announced(round).await[round - 1].snapshot.reported;
+        let notices = told(owner.agent()).len();
+        assert_eq!(delivered + notices, 1, "round {round}");
+        assert_eq!(reported, delivered == 1, "round {round}");
+    }
 }

@@ -19,23 +19,23 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-pub struct Harness {
-    pub scope: Scope,
-    pub agents: AgentRegistry,
-    pub tools: ToolRegistry,
-    pub prompts: PromptRegistry,
-    pub tasks: TaskRegistry,
-    pub handle: Handle,
+pub(crate) struct Harness {
+    pub(crate) scope: Scope,
+    pub(crate) agents: AgentRegistry,
+    pub(crate) tools: ToolRegistry,
+    pub(crate) prompts: PromptRegistry,
+    pub(crate) tasks: TaskRegistry,
+    pub(crate) handle: Handle,
     /// Every end that was announced, seen after the notice surface saw it.
     done: Arc<Mutex<Vec<TaskDone>>>,
 }
 
 impl Harness {
-    pub fn new() -> Harness {
+    pub(crate) fn new() -> Harness {
         Harness::with(Vocabulary::Task, ToolTasksConfig::default())
     }
 
-    pub fn with(vocabulary: Vocabulary, config: ToolTasksConfig) -> Harness {
+    pub(crate) fn with(vocabulary: Vocabulary, config: ToolTasksConfig) -> Harness {
         let scope = Scope::root("harness");
         let agents = AgentRegistry::new();
         let tasks_config = TasksConfig {
@@ -76,7 +76,7 @@ impl Harness {
         }
     }
 
-    pub fn deps(&self) -> dsh_tool_tasks::Deps {
+    pub(crate) fn deps(&self) -> dsh_tool_tasks::Deps {
         dsh_tool_tasks::Deps {
             tools: self.tools.clone(),
             prompts: self.prompts.clone(),
@@ -84,7 +84,7 @@ impl Harness {
         }
     }
 
-    pub fn agent(&self, id: &str) -> AgentHandle {
+    pub(crate) fn agent(&self, id: &str) -> AgentHandle {
         self.agents
             .create(AgentSpec {
                 id: SessionId::new(id),
@@ -94,12 +94,12 @@ impl Harness {
             .expect("the agent is created")
     }
 
-    pub async fn execute(&self, tool: &str, args: Value, caller: Option<&Arc<Agent>>) -> ToolResult {
+    pub(crate) async fn execute(&self, tool: &str, args: Value, caller: Option<&Arc<Agent>>) -> ToolResult {
         self.execute_with(tool, args, caller, CancellationToken::new())
             .await
     }
 
-    pub async fn execute_with(
+    pub(crate) async fn execute_with(
         &self,
         tool: &str,
         args: Value,
@@ -115,20 +115,20 @@ impl Harness {
     }
 
     /// A call whose result reaches the model.
-    pub async fn call(&self, tool: &str, args: Value, caller: Option<&Arc<Agent>>) -> String {
+    pub(crate) async fn call(&self, tool: &str, args: Value, caller: Option<&Arc<Agent>>) -> String {
         let result = self.execute(tool, args, caller).await;
         let text = text_of(&result.content);
         result.deliveries.deliver_all();
         text
     }
 
-    pub async fn read(&self, id: &TaskId, caller: Option<&Arc<Agent>>) -> String {
+    pub(crate) async fn read(&self, id: &TaskId, caller: Option<&Arc<Agent>>) -> String {
         self.call("task_output", json!({ "task_id": id.as_str() }), caller)
             .await
     }
 
     /// Waits until so many ends have been announced; the notice surface has acted on them then.
-    pub async fn announced(&self, count: usize) -> Vec<TaskDone> {
+    pub(crate) async fn announced(&self, count: usize) -> Vec<TaskDone> {
         eventually("the ends to be announced", || {
             self.done.lock().expect("unpoisoned").len() >= count
         })
@@ -138,7 +138,7 @@ impl Harness {
         done
     }
 
-    pub async fn terminal(&self, id: &TaskId, caller: Option<&Arc<Agent>>) -> TaskSnapshot {
+    pub(crate) async fn terminal(&self, id: &TaskId, caller: Option<&Arc<Agent>>) -> TaskSnapshot {
         let snapshot = || self.tasks.get(id, caller).expect("the task is known");
         eventually("the task to end", || snapshot().status.is_terminal()).await;
         snapshot()
@@ -146,43 +146,43 @@ impl Harness {
 }
 
 /// Everything an agent has been told since the last time.
-pub fn told(agent: &Agent) -> Vec<Message> {
+pub(crate) fn told(agent: &Agent) -> Vec<Message> {
     let lease = agent.inbox().lease();
     let messages = lease.messages().to_vec();
     lease.commit();
     messages
 }
 
-pub fn texts(messages: &[Message]) -> Vec<String> {
+pub(crate) fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| text_of(&message.content)).collect()
 }
 
 /// A task that ends when the test says so.
-pub struct HandTask {
-    pub id: TaskId,
-    pub log: OutputLog,
-    pub cancels: Arc<Mutex<Vec<CancelRequest>>>,
+pub(crate) struct HandTask {
+    pub(crate) id: TaskId,
+    pub(crate) log: OutputLog,
+    pub(crate) cancels: Arc<Mutex<Vec<CancelRequest>>>,
     settle: Mutex<Option<oneshot::Sender<Outcome>>>,
 }
 
 /// How a [`HandTask`] is made.
-pub struct Spec<'a> {
-    pub kind: &'a str,
-    pub label: &'a str,
-    pub owner: Option<&'a Arc<Agent>>,
-    pub limit: Option<u64>,
-    pub source: Source,
-    pub cancel: Cancel,
+pub(crate) struct Spec<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) label: &'a str,
+    pub(crate) owner: Option<&'a Arc<Agent>>,
+    pub(crate) limit: Option<u64>,
+    pub(crate) source: Source,
+    pub(crate) cancel: Cancel,
 }
 
-pub enum Source {
+pub(crate) enum Source {
     Stream,
     Final,
     Broken(String),
 }
 
 #[derive(Clone)]
-pub enum Cancel {
+pub(crate) enum Cancel {
     Recorded,
     Fails(String),
 }
@@ -201,7 +201,7 @@ impl Default for Spec<'_> {
 }
 
 impl Spec<'_> {
-    pub fn start(self, harness: &Harness) -> HandTask {
+    pub(crate) fn start(self, harness: &Harness) -> HandTask {
         let log = OutputLog::new(OutputConfig::default());
         let cancels = Arc::new(Mutex::new(Vec::new()));
         let (settle, settled) = oneshot::channel();
@@ -244,11 +244,11 @@ impl Spec<'_> {
 }
 
 impl HandTask {
-    pub fn print(&self, text: &str) {
+    pub(crate) fn print(&self, text: &str) {
         self.log.append(Stream::Stdout, text.as_bytes());
     }
 
-    pub fn settle(&self, outcome: Outcome) {
+    pub(crate) fn settle(&self, outcome: Outcome) {
         let settle = self
             .settle
             .lock()
@@ -258,7 +258,7 @@ impl HandTask {
         assert!(settle.send(outcome).is_ok(), "the registry awaits the end");
     }
 
-    pub fn reasons(&self) -> Vec<Option<String>> {
+    pub(crate) fn reasons(&self) -> Vec<Option<String>> {
         let cancels = self.cancels.lock().expect("unpoisoned");
         cancels.iter().map(|request| request.reason.clone()).collect()
     }
