@@ -1,6 +1,7 @@
 //! The task tools over the real registry and the real pipeline; only the work is the tests' own.
 #![expect(
     clippy::expect_used,
+    clippy::panic,
     reason = "the helpers of tests fail by panicking, as tests do"
 )]
 
