@@ -17,6 +17,8 @@
 
 mod queue;
 mod raii;
+#[cfg(test)]
+mod tests;
 
 use std::{
     fmt,

@@ -1,5 +1,7 @@
 //! Sections, variables, and the scopes they live on.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails like a test")]
+
 use dsh_scope::Scope;
 use dsh_system_prompt::{AssembleError, PromptRegistry, RegisterError, Section, Variable};
 

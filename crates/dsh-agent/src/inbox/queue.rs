@@ -157,6 +157,11 @@ impl Queue {
             .count()
     }
 
+    #[cfg(test)]
+    pub(super) fn known_keys(&self) -> usize {
+        self.keys.len()
+    }
+
     fn is_here(&self, key: &NoticeKey) -> bool {
         self.queued.values().any(|notice| notice.key == *key)
             || self.leased.values().any(|leased| leased.key == *key)
