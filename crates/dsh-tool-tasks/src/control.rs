@@ -75,9 +75,9 @@ pub(crate) fn schema<T: JsonSchema>(vocabulary: Vocabulary) -> Value {
     schema
 }
 
-/// The model got what `claims` stand for once it has the result.
-pub(crate) fn delivery(claims: Vec<Claim>) -> Delivery {
-    Delivery::new(move || claims.into_iter().for_each(Claim::deliver))
+/// The model got what `claim` stands for once it has the result.
+pub(crate) fn delivery(claim: Claim) -> Delivery {
+    Delivery::new(move || claim.deliver())
 }
 
 /// What the registry refused, for the model.

@@ -96,6 +96,6 @@ impl Tool for KillTool {
         let reply = bounds::acknowledgement(&text, id.as_str(), limit_of(snapshot.output_limit_bytes));
         Ok(ToolOutput::text(reply)
             .value(json!({ "outcome": outcome, vocabulary.word(): value::public(&snapshot) }))
-            .delivers(delivery(vec![claim])))
+            .delivers(delivery(claim)))
     }
 }

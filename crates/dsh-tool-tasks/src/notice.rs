@@ -1,8 +1,6 @@
 //! The notice surface: an end that nobody read goes into its exact owner's inbox, once.
 
-use std::sync::Arc;
-
-use dsh_agent::{Agent, Notice};
+use dsh_agent::Notice;
 use dsh_llm::ContentBlock;
 use dsh_session::{Message, MessageSource};
 use dsh_tasks::{TaskDone, TaskSnapshot, Vocabulary};
@@ -15,18 +13,13 @@ const PLUGIN: &str = "tool-tasks";
 /// What sort of message it is.
 const FORM: &str = "notice";
 
-/// Puts the notice of an end into its owner's inbox or, if the end was told already, tells the inbox that none
-/// will come. What nobody owns is nobody's news.
+/// Puts the notice of an end into its owner's inbox, unless the end was told already. What nobody owns is nobody's
+/// news.
 pub(crate) fn on_done(vocabulary: Vocabulary, done: TaskDone) {
-    let Some(owner) = done.owner.clone() else { return };
+    let Some(owner) = done.owner else { return };
     if done.snapshot.reported {
-        owner.inbox().forget(&done.notice_key);
-    } else {
-        inject(vocabulary, &owner, done);
+        return;
     }
-}
-
-fn inject(vocabulary: Vocabulary, owner: &Arc<Agent>, done: TaskDone) {
     let message = Message {
         content: vec![ContentBlock::text(text(vocabulary, &done.snapshot, &done.tail))],
         source: MessageSource::Plugin {

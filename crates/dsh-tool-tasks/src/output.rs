@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use dsh_agent::Agent;
-use dsh_tasks::{Claim, TaskId, TaskRead};
+use dsh_tasks::{TaskId, TaskRead};
 use dsh_tools::{
     Annotations, CallCard, CardKind, Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput,
     decode,
@@ -41,30 +41,22 @@ impl OutputTool {
         OutputTool { control, schema }
     }
 
-    /// Waits, then reads. The claim of the wait is kept beside the read's own: between the two the end is
-    /// always claimed, so no notice can slip out.
-    async fn read(
-        &self,
-        id: &TaskId,
-        args: &OutputArgs,
-        ctx: &ToolContext,
-    ) -> Result<(TaskRead, Option<Claim>), ToolError> {
+    /// Waits, then reads. The claim of the wait lives until the read has its own: between the two the end is always
+    /// claimed, so no notice can slip out.
+    async fn read(&self, id: &TaskId, args: &OutputArgs, ctx: &ToolContext) -> Result<TaskRead, ToolError> {
         let (tasks, config) = (&self.control.tasks, &self.control.config);
         let caller = ctx.caller.as_ref();
-        let waited = if args.wait == Some(true) {
-            let timeout = config.wait_ms(args.timeout_ms);
-            Some(
+        let timeout = config.wait_ms(args.timeout_ms);
+        let _waited = match args.wait {
+            Some(true) => Some(
                 tasks
                     .wait(id, caller, timeout, &ctx.token)
                     .await
-                    .map_err(refused)?
-                    .claim,
-            )
-        } else {
-            None
+                    .map_err(refused)?,
+            ),
+            Some(false) | None => None,
         };
-        let read = tasks.read(id, caller, config.max_read_bytes).map_err(refused)?;
-        Ok((read, waited))
+        tasks.read(id, caller, config.max_read_bytes).map_err(refused)
     }
 }
 
@@ -116,14 +108,11 @@ impl Tool for OutputTool {
     async fn call(&self, args: Value, ctx: ToolContext) -> Result<ToolOutput, ToolError> {
         let args: OutputArgs = decode(&self.schema, &args)?;
         let id = self.control.id(&args.id)?;
-        let (
-            TaskRead {
-                text,
-                snapshot,
-                claim,
-            },
-            waited,
-        ) = self.read(&id, &args, &ctx).await?;
+        let TaskRead {
+            text,
+            snapshot,
+            claim,
+        } = self.read(&id, &args, &ctx).await?;
         let body = if text.is_empty() { NO_NEW_OUTPUT } else { &text };
         let reply = bounds::read(
             body,
@@ -131,9 +120,8 @@ impl Tool for OutputTool {
             limit_of(snapshot.output_limit_bytes),
         );
         let word = self.control.vocabulary().word();
-        let claims = waited.into_iter().chain([claim]).collect();
         Ok(ToolOutput::text(reply)
             .value(json!({ "text": text, word: value::public(&snapshot) }))
-            .delivers(delivery(claims)))
+            .delivers(delivery(claim)))
     }
 }

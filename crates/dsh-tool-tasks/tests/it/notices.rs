@@ -3,7 +3,7 @@
 use crate::support::{Cancel, Harness, Source, Spec, texts, told};
 use dsh_scope::Scope;
 use dsh_session::MessageSource;
-use dsh_tasks::{Outcome, Serves, Vocabulary};
+use dsh_tasks::{Outcome, Serves, StartError, StartSpec, Vocabulary};
 use dsh_testkit::eventually;
 use dsh_tool_tasks::{ToolTasksConfig, install};
 use dsh_tools::ToolRegistry;
@@ -34,6 +34,15 @@ async fn t82_two_installations_for_disjoint_owners_tell_each_owner_once() {
             within: presets[0].clone(),
         })
         .expect("created");
+    let outsider = harness.agent("outsider");
+    for unserved in [Some(outsider.agent()), None] {
+        let mut spec = StartSpec::new("bash", "idle", || panic!("it was started"));
+        spec = unserved
+            .into_iter()
+            .fold(spec, |spec, owner| spec.owned_by(owner.clone()));
+        let refused = harness.tasks.start(spec).expect_err("no surface serves it");
+        assert!(matches!(refused, StartError::NoSurface(_)), "{refused}");
+    }
     for expected in ["bash-1", "bash-2"] {
         let task = Spec {
             owner: Some(owner.agent()),
