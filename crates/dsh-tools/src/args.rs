@@ -7,22 +7,25 @@ use crate::error::ArgsError;
 
 /// Checks `args` against `schema` and turns them into `T`.
 ///
-/// Total: reports all violations, in the order in which the schema declares its properties. Undeclared keys are
-/// ignored and defaults are not applied. Of the schema, `type`, `properties`, `required`, `items`, `enum`,
-/// `minimum` and `maximum` are looked at: what [`schema_of`](crate::schema_of) makes of ordinary argument structs.
+/// Total: reports all violations, in the order in which the schema declares its properties. `T` sees no argument that
+/// the schema does not declare, and defaults are not applied. Of the schema, `type`, `properties`, `required`, `items`,
+/// `enum`, `minimum` and `maximum` are looked at: what [`schema_of`](crate::schema_of) makes of ordinary argument
+/// structs.
 ///
 /// # Errors
 /// An [`ArgsError`], which reads like
 /// `invalid arguments: missing required property "task_id"; "wait" must be a boolean`.
 pub fn decode<T: DeserializeOwned>(schema: &Value, args: &Value) -> Result<T, ArgsError> {
+    let Value::Object(args) = args else {
+        return Err(ArgsError::new(vec![
+            r#""arguments" must be an object"#.to_owned(),
+        ]));
+    };
     let mut violations = Vec::new();
-    if args.is_object() {
-        check(schema, args, "", &mut violations);
-    } else {
-        violations.push(r#""arguments" must be an object"#.to_owned());
-    }
+    check_properties(schema, args, "", &mut violations);
     if violations.is_empty() {
-        T::deserialize(args).map_err(|error| ArgsError::new(vec![error.to_string()]))
+        T::deserialize(Value::Object(declared(schema, args)))
+            .map_err(|error| ArgsError::new(vec![error.to_string()]))
     } else {
         Err(ArgsError::new(violations))
     }
@@ -38,6 +41,15 @@ pub(crate) fn parse(args: Value) -> Value {
         Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
         other => other,
     }
+}
+
+fn declared(schema: &Value, args: &Map<String, Value>) -> Map<String, Value> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let is_declared = |name: &str| properties.is_none_or(|properties| properties.contains_key(name));
+    args.iter()
+        .filter(|(name, _)| is_declared(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 fn check(schema: &Value, value: &Value, path: &str, violations: &mut Vec<String>) {

@@ -107,3 +107,37 @@ fn an_acknowledgement_keeps_the_id_wherever_it_fits() {
         "task bash-1 had already finished [status: kil\n[result truncated]"
     );
 }
+
+#[test]
+fn no_limit_is_ever_exceeded_and_what_must_survive_does() {
+    let id = "pty-send-100";
+    let through_id = format!("background task {id}");
+    let sentence = format!("{through_id} (pty-send: größer — größer) finished [status: completed].");
+    let action = "Done; task_output.";
+    let acknowledgements = [
+        format!("requested cancellation of task {id}"),
+        format!("task {id} had already finished [status: failed, größer]"),
+    ];
+    for limit in 0..160 {
+        for body in ["", "x\n", "größer\n", &"ö".repeat(100), "a\n[output truncated]"] {
+            let text = read(body, RUNNING, Some(limit));
+            assert!(
+                text.len() <= limit && (limit < RUNNING.len() || text.ends_with(RUNNING)),
+                "{limit}: {text}"
+            );
+        }
+        for acknowledged in &acknowledgements {
+            let text = acknowledgement(acknowledged, id, Some(limit));
+            assert!(
+                text.len() <= limit && (limit < id.len() || text.contains(id)),
+                "{limit}: {text}"
+            );
+        }
+        let text = notice(&sentence, &through_id, action, Some(limit));
+        assert!(text.len() <= limit, "{limit}: {text}");
+        if limit > through_id.len() + action.len() {
+            assert!(text.starts_with(&through_id), "{limit}: {text}");
+            assert!(text == sentence || text.ends_with(action), "{limit}: {text}");
+        }
+    }
+}

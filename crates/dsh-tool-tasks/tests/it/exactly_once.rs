@@ -40,6 +40,28 @@ async fn an_aborted_wait_leaves_the_notice() {
 }
 
 #[tokio::test]
+async fn a_dropped_call_leaves_the_notice() {
+    let harness = Harness::new();
+    let owner = harness.agent("owner");
+    let task = Spec {
+        owner: Some(owner.agent()),
+        ..Spec::default()
+    }
+    .start(&harness);
+    {
+        let mut waiting = std::pin::pin!(harness.execute("task_output", wait_args(), Some(owner.agent())));
+        tokio::select! {
+            biased;
+            _ = &mut waiting => panic!("it waits"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    task.settle(ended());
+    assert!(!harness.announced(1).await[0].snapshot.reported);
+    assert_eq!(told(owner.agent()).len(), 1);
+}
+
+#[tokio::test]
 async fn t32_an_abort_in_the_settling_tick_leaves_one_notice() {
     let harness = Harness::new();
     let owner = harness.agent("owner");

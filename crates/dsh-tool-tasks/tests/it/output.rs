@@ -186,7 +186,7 @@ async fn t73_bad_arguments_are_named() {
         assert!(result.is_error);
         assert_eq!(result.single_text(), Some(format!("Error: {expected}").as_str()));
     }
-    let ignored = json!({ "task_id": "bash-1", "timeout_ms": -1, "nonsense": [] });
+    let ignored = json!({ "task_id": "bash-1", "timeout_ms": -1, "nonsense": [], "job_id": "x", "id": 7 });
     assert_eq!(
         harness.call("task_output", ignored, None).await,
         "(no new output)\n[status: running]"

@@ -295,6 +295,47 @@ async fn the_limit_binds_every_single_text_and_leaves_other_results_alone() {
     assert_eq!(result.single_text(), Some("12345"));
 }
 
+/// Its limit is there only until its body has run, and panics on request.
+struct Fickle {
+    ran: AtomicBool,
+}
+
+#[async_trait]
+impl Tool for Fickle {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: "fickle".to_owned(),
+            description: String::new(),
+            input_schema: json!({ "type": "object", "properties": {} }),
+            annotations: Annotations::default(),
+        }
+    }
+
+    fn result_limit(&self, args: &Value, _caller: Option<&Arc<dsh_agent::Agent>>) -> Option<usize> {
+        assert!(args.get("panic").is_none(), "as asked");
+        (!self.ran.load(Ordering::SeqCst)).then_some(4)
+    }
+
+    async fn call(&self, _args: Value, _ctx: ToolContext) -> Result<ToolOutput, ToolError> {
+        self.ran.store(true, Ordering::SeqCst);
+        Ok(ToolOutput::text("12345"))
+    }
+}
+
+#[tokio::test]
+async fn the_limit_is_asked_before_the_body_runs() {
+    let (_scope, tools) = registry([Arc::new(Fickle {
+        ran: AtomicBool::new(false),
+    }) as Arc<dyn Tool>]);
+    let token = CancellationToken::new();
+    let result = tools.execute("fickle", json!({}), ctx(&token)).await;
+    assert_eq!(result.single_text(), Some("1234"));
+    let result = tools
+        .execute("fickle", json!({ "panic": true }), ctx(&token))
+        .await;
+    assert_eq!(result.single_text(), Some("12345"), "a limit that panics is none");
+}
+
 #[tokio::test]
 async fn a_name_is_registered_once_and_goes_with_its_scope() {
     let ok = || tool("ok", None, |_, _| async { Ok(ToolOutput::text("fine")) });
