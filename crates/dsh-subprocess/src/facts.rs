@@ -1,0 +1,101 @@
+//! What is told about a tree: how its leader ended, who is in it, what its end proves.
+
+use std::fmt;
+
+/// How the leader of a tree ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaderExit {
+    /// It exited with this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal {
+        /// Which one.
+        signal: Signal,
+        /// Whether the kernel wrote a core image.
+        core_dumped: bool,
+    },
+    /// Somebody else in this program took the exit status (a `waitpid(-1)`), so how it ended is not known.
+    Lost,
+}
+
+/// `exit code: 3`, `signal: SIGTERM`, `exit status lost`.
+impl fmt::Display for LeaderExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LeaderExit::Code(code) => write!(f, "exit code: {code}"),
+            LeaderExit::Signal {
+                signal,
+                core_dumped: false,
+            } => write!(f, "signal: {signal}"),
+            LeaderExit::Signal {
+                signal,
+                core_dumped: true,
+            } => write!(f, "signal: {signal} (core dumped)"),
+            LeaderExit::Lost => f.write_str("exit status lost"),
+        }
+    }
+}
+
+/// A signal by its number on this system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Signal(i32);
+
+impl Signal {
+    pub(crate) fn new(number: i32) -> Signal {
+        Signal(number)
+    }
+
+    /// The number.
+    pub fn number(self) -> i32 {
+        self.0
+    }
+}
+
+/// `SIGTERM`; `SIGRTMIN+3` for a real-time signal; `signal 99` for a number without a name.
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Ok(named) = nix::sys::signal::Signal::try_from(self.0) {
+            return f.write_str(named.as_str());
+        }
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            let first = libc::SIGRTMIN();
+            if self.0 == first {
+                return f.write_str("SIGRTMIN");
+            }
+            if self.0 > first && self.0 <= libc::SIGRTMAX() {
+                return write!(f, "SIGRTMIN+{}", self.0 - first);
+            }
+        }
+        write!(f, "signal {}", self.0)
+    }
+}
+
+/// A living process of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its process id.
+    pub pid: u32,
+    /// Its command for people: one line, at most 200 characters.
+    pub command: String,
+}
+
+/// How a tree ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeEnd {
+    /// How the leader ended; `None` if the leader itself is still there.
+    pub leader: Option<LeaderExit>,
+    /// Who could not be ended within the bound, as far as it can be seen. Empty when the end is proven.
+    pub survivors: Vec<Member>,
+    /// What the end proves.
+    pub proof: Proof,
+}
+
+/// What was seen of a tree's end, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Proof {
+    /// The tree was not seen empty.
+    NotProven,
+    /// The leader's process group was seen empty. A process that left the group (`setsid`) is not covered.
+    Group,
+}

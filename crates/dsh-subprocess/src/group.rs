@@ -1,0 +1,141 @@
+//! The process group of a tree: who may signal it, and until when.
+//!
+//! **Invariants**
+//!
+//! 1. The group is signalled only with its lock held and only while it is *pinned*: its leader is an
+//!    unreaped child of ours, so the kernel gives its number to nobody else and every signal hits ours.
+//! 2. The pin ends once, under the lock, after the group was seen empty (or the leader was lost). Nothing
+//!    is signalled afterwards, however late a caller comes.
+//! 3. TERM is sent at most once; KILL is never followed by anything but KILL.
+//!
+//! One lock, held over the signalling system call only; nothing else is locked under it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use crate::platform;
+
+/// The group that a process of ours leads.
+#[derive(Debug)]
+pub(crate) struct Group {
+    leader: Pid,
+    core: Mutex<Core>,
+}
+
+/// How far the termination of a group has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Nobody asked for it.
+    No,
+    /// TERM was sent; KILL follows at this time, if at any.
+    Grace { kill_at: Option<Instant> },
+    /// KILL was first sent at this time.
+    Kill { since: Instant },
+}
+
+#[derive(Debug)]
+struct Core {
+    pinned: bool,
+    stop: Stop,
+}
+
+impl Group {
+    /// The group of `leader`, an unreaped child of this process that leads its own group.
+    pub(crate) fn new(leader: Pid) -> Group {
+        Group {
+            leader,
+            core: Mutex::new(Core {
+                pinned: true,
+                stop: Stop::No,
+            }),
+        }
+    }
+
+    pub(crate) fn leader(&self) -> Pid {
+        self.leader
+    }
+
+    pub(crate) fn stop(&self) -> Stop {
+        self.lock().stop
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.lock().pinned
+    }
+
+    /// Asks the group to end, and sets or advances the time of the KILL. `None` is never.
+    pub(crate) fn terminate(&self, kill_at: Option<Instant>) {
+        let mut core = self.lock();
+        if !core.pinned {
+            return;
+        }
+        match core.stop {
+            Stop::No => {
+                core.stop = Stop::Grace { kill_at };
+                self.signal(&core, Signal::TERM);
+                // A stopped process acts on TERM only when it goes on.
+                self.signal(&core, Signal::CONT);
+            }
+            Stop::Grace { kill_at: planned } => {
+                let sooner = [planned, kill_at].into_iter().flatten().min();
+                core.stop = Stop::Grace { kill_at: sooner };
+            }
+            Stop::Kill { .. } => {}
+        }
+    }
+
+    /// Kills what is in the group now. Called again until it is empty.
+    pub(crate) fn kill(&self, now: Instant) {
+        let mut core = self.lock();
+        if core.pinned {
+            if !matches!(core.stop, Stop::Kill { .. }) {
+                core.stop = Stop::Kill { since: now };
+            }
+            self.signal(&core, Signal::KILL);
+        }
+    }
+
+    /// Reaps the leader and gives the number back: the group was seen empty, or is not ours any more.
+    pub(crate) fn release(&self) {
+        let mut core = self.lock();
+        core.pinned = false;
+        self.reap();
+    }
+
+    /// Reaps the leader. Elsewhere than on Linux this happens as soon as it exits.
+    pub(crate) fn reap(&self) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        // An error means that somebody else reaped it: there is nothing left to do.
+        let _ = rustix::process::waitid(WaitId::Pid(self.leader), options);
+    }
+
+    fn signal(&self, core: &Core, signal: Signal) {
+        let leader = self.leader;
+        // By `nix`: our own group is 0 when its leader is outside of our pid namespace.
+        let own_group = nix::unistd::getpgrp().as_raw();
+        let ours = leader != Pid::INIT && leader.as_raw_nonzero().get() != own_group;
+        if !core.pinned || !ours || !self.is_held() {
+            return;
+        }
+        // A refusal is no end: the group counts as alive until it is seen empty.
+        let _ = rustix::process::kill_process_group(leader, signal);
+        // The leader may have moved to another group of its session; it is still ours.
+        if platform::LEADER_HOLDS_GROUP && !platform::is_member(leader, leader) {
+            let _ = rustix::process::kill_process(leader, signal);
+        }
+    }
+
+    /// Whether the leader is still an unreaped child of ours. A foreign `waitpid(-1)` could have taken it.
+    fn is_held(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !platform::LEADER_HOLDS_GROUP
+            || rustix::process::waitid(WaitId::Pid(self.leader), options).err() != Some(Errno::CHILD)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,46 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to start. Nothing is inherited but what stands here.
+#[derive(Debug, Clone)]
+pub struct ProcessSpec {
+    /// The program: a path, or a bare name that is looked up on the `PATH` of [`env`](Self::env).
+    ///
+    /// A path that is not absolute means one below [`cwd`](Self::cwd).
+    pub program: OsString,
+    /// The arguments, without the program's own name. Passed verbatim; no shell sees them.
+    pub args: Vec<OsString>,
+    /// The complete environment. A later entry of the same name wins.
+    pub env: Vec<(OsString, OsString)>,
+    /// The working directory. It must exist.
+    pub cwd: PathBuf,
+    /// What the process reads on descriptor 0.
+    pub stdin: Stdin,
+    /// How long after the first SIGKILL survivors are waited for before they are named. Default 10 s.
+    pub kill_bound: Duration,
+}
+
+/// What a process reads on descriptor 0.
+#[derive(Debug, Clone, Default)]
+pub enum Stdin {
+    /// The null device.
+    #[default]
+    Null,
+    /// A pipe with these bytes, then end of file. A process that does not read them loses nothing else.
+    Data(Vec<u8>),
+}
+
+impl ProcessSpec {
+    /// A program without arguments, with an empty environment, that reads the null device.
+    pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> ProcessSpec {
+        ProcessSpec {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: cwd.into(),
+            stdin: Stdin::Null,
+            kill_bound: Duration::from_secs(10),
+        }
+    }
+}
