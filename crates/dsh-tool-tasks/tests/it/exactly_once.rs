@@ -341,3 +341,30 @@ async fn an_end_that_races_an_abort_is_told_once() {
         assert_eq!(reported, delivered == 1, "round {round}");
     }
 }
+
+/// The notice is on its way into the inbox while a read delivers the end: it is spent, whichever comes first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notice_that_races_a_read_is_spent() {
+    let harness = Harness::new();
+    let owner = harness.agent("owner");
+    for round in 1..=300 {
+        let task = Arc::new(
+            Spec {
+                owner: Some(owner.agent()),
+                ..Spec::default()
+            }
+            .start(&harness),
+        );
+        let settling = std::thread::spawn({
+            let task = Arc::clone(&task);
+            move || task.settle(ended())
+        });
+        while !harness.read(&task.id, Some(owner.agent())).await.ends_with(ENDED) {
+            tokio::task::yield_now().await;
+        }
+        settling.join().expect("the settling thread ends");
+        harness.announced(round).await;
+        assert_eq!(owner.agent().inbox().pending(), 0, "round {round}");
+        assert!(told(owner.agent()).is_empty(), "round {round}");
+    }
+}
