@@ -238,8 +238,10 @@ impl Shared {
         }
     }
 
+    /// Whether disposal has begun, or is certain to come: the install scope's token is cancelled before its effects
+    /// are disposed.
     fn is_closing(&self) -> bool {
-        self.ledger.look(|table| table.is_closing())
+        self.scope.token().is_cancelled() || self.ledger.look(|table| table.is_closing())
     }
 }
 

@@ -258,3 +258,25 @@ pub(crate) async fn settled() {
         tokio::task::yield_now().await;
     }
 }
+
+/// Whether the parts of a snapshot agree with each other and with whose it should be.
+pub(crate) fn coherent(task: &TaskSnapshot, owner: Option<&SessionId>) -> Result<(), &'static str> {
+    let number = task.id.as_str().strip_prefix(&format!("{}-", task.kind));
+    let number: Option<u64> = number.and_then(|number| number.parse().ok());
+    if number.is_none_or(|number| number == 0) {
+        return Err("the id is not of its kind");
+    }
+    if task.label.is_empty() {
+        return Err("no label");
+    }
+    match (task.status.is_terminal(), task.finished_at) {
+        (true, None) => return Err("ended without a time"),
+        (false, Some(_)) => return Err("live with the time of an end"),
+        (_, Some(finished)) if finished < task.started_at => return Err("ended before it began"),
+        _ => {}
+    }
+    if task.owner.as_ref() != owner {
+        return Err("another owner");
+    }
+    Ok(())
+}

@@ -2,4 +2,17 @@
 
 mod common;
 
-mod smoke;
+mod start;
+
+mod kill;
+mod reads;
+mod wait;
+
+mod isolation;
+
+mod disposal;
+mod owner_cleanup;
+
+mod changes;
+mod claims;
+mod snapshots;

@@ -1,0 +1,165 @@
+//! An end is told once: by who holds a claim, or by the notice in the owner's inbox.
+
+use std::sync::Arc;
+
+use dsh_agent::{Agent, Notice};
+use dsh_session::{Message, MessageSource};
+use dsh_tasks::{Outcome, Serves, TaskDone, TasksConfig};
+
+use crate::common::{Producer, Rig, settled};
+
+/// Queues a notice as a control surface does.
+fn notify(rig: &Rig) {
+    let words = rig.tasks.vocabulary();
+    let listen = move |done: TaskDone| -> dsh_tasks::BoxFuture<_> {
+        if let Some(owner) = done.owner.as_ref().filter(|_| !done.snapshot.reported) {
+            let source = MessageSource::Plugin {
+                plugin: "test".to_owned(),
+                form: "notice".to_owned(),
+                summary: words.notice_summary(&done.snapshot),
+            };
+            let content = vec![dsh_llm::ContentBlock::text(words.notice(&done.snapshot))];
+            owner.inbox().inject(Notice {
+                key: done.notice_key.clone(),
+                message: Message { content, source },
+            });
+        }
+        Box::pin(async { Ok(()) })
+    };
+    rig.tasks.on_done(&rig.root, Serves::Everyone, listen).unwrap();
+}
+
+fn notices(agent: &Arc<Agent>) -> usize {
+    agent.inbox().pending()
+}
+
+#[tokio::test]
+async fn a_read_takes_back_a_notice_that_nobody_has_seen() {
+    let rig = Rig::new();
+    notify(&rig);
+    let agent = rig.agent("a");
+    let owner = agent.agent();
+    let producer = Producer::new();
+    let id = rig.start(&producer, Some(owner));
+    producer.settle(Outcome::completed());
+    settled().await;
+    assert_eq!(notices(owner), 1);
+    let read = rig.tasks.read(&id, Some(owner), 1).unwrap();
+    assert_eq!(notices(owner), 0, "hidden while the read is under way");
+    drop(read);
+    assert_eq!(notices(owner), 1, "and back when it came to nothing");
+    let killed = rig.tasks.kill(&id, Some(owner), None).unwrap();
+    assert_eq!(notices(owner), 0);
+    killed.claim.deliver();
+    assert_eq!(notices(owner), 0);
+    settled().await;
+    assert!(owner.inbox().lease().is_empty());
+}
+
+#[tokio::test]
+async fn a_notice_on_its_way_is_refused_when_the_end_was_told_before_it_came() {
+    let rig = Rig::new();
+    let gate = dsh_testkit::Gate::new();
+    let (opened, words) = (gate.clone(), rig.tasks.vocabulary());
+    let slow = move |done: TaskDone| -> dsh_tasks::BoxFuture<_> {
+        let opened = opened.clone();
+        Box::pin(async move {
+            opened.opened().await;
+            let source = MessageSource::Plugin {
+                plugin: "test".to_owned(),
+                form: "notice".to_owned(),
+                summary: String::new(),
+            };
+            let content = vec![dsh_llm::ContentBlock::text(words.notice(&done.snapshot))];
+            let key = done.notice_key;
+            let message = Message { content, source };
+            done.owner.unwrap().inbox().inject(Notice { key, message });
+            Ok(())
+        })
+    };
+    rig.tasks.on_done(&rig.root, Serves::Everyone, slow).unwrap();
+    let agent = rig.agent("a");
+    let owner = agent.agent();
+    let producers = [Producer::new(), Producer::new()];
+    let ids = producers
+        .each_ref()
+        .map(|producer| rig.start(producer, Some(owner)));
+    for producer in &producers {
+        producer.settle(Outcome::completed());
+    }
+    settled().await;
+    rig.tasks.read(&ids[0], Some(owner), 1).unwrap().claim.deliver();
+    gate.open();
+    settled().await;
+    let lease = owner.inbox().lease();
+    assert_eq!(lease.messages().len(), 1, "the second one's only");
+    lease.commit();
+}
+
+#[tokio::test]
+async fn the_end_of_a_task_that_is_gone_needs_no_claim() {
+    let rig = Rig::new();
+    notify(&rig);
+    let agent = rig.agent("a");
+    let producer = Producer::new();
+    let id = rig.start(&producer, Some(agent.agent()));
+    producer.settle(Outcome::completed());
+    settled().await;
+    let read = rig.tasks.read(&id, Some(agent.agent()), 1).unwrap();
+    agent.dispose().await.unwrap();
+    read.claim.deliver();
+}
+
+#[tokio::test]
+async fn unowned_ends_beyond_what_is_kept_expire_and_say_so() {
+    let rig = Rig::with(TasksConfig {
+        retained_unowned: 2,
+        ..TasksConfig::default()
+    });
+    let agent = rig.agent("a");
+    let kept = Producer::new();
+    rig.start(&kept, Some(agent.agent()));
+    kept.settle(Outcome::completed());
+    settled().await;
+    let mut held = None;
+    for n in 2..=5 {
+        let producer = Producer::new();
+        let id = rig.start(&producer, None);
+        producer.settle(Outcome::completed());
+        settled().await;
+        if n == 2 {
+            held = Some(rig.tasks.read(&id, None, 1).unwrap());
+        }
+    }
+    assert_eq!(
+        rig.ids(Some(agent.agent())),
+        ["bash-1", "bash-2", "bash-5"],
+        "a claimed record stays"
+    );
+    let expired = rig.tasks.get(&"bash-3".into(), None).unwrap_err().to_string();
+    assert_eq!(
+        expired,
+        "task bash-3 has expired: it finished and its record is no longer kept"
+    );
+    assert!(
+        rig.tasks
+            .get(&"bash-03".into(), None)
+            .unwrap_err()
+            .to_string()
+            .starts_with("unknown task")
+    );
+    drop(held);
+    settled().await;
+    let producer = Producer::new();
+    rig.start(&producer, None);
+    producer.settle(Outcome::completed());
+    settled().await;
+    assert_eq!(rig.ids(None), ["bash-5", "bash-6"]);
+    assert!(
+        rig.tasks
+            .get(&"bash-2".into(), None)
+            .unwrap_err()
+            .to_string()
+            .contains("expired")
+    );
+}
