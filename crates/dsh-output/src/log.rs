@@ -42,7 +42,8 @@ pub struct OutputLog {
 struct Shared {
     writer: Mutex<SpillWriter>,
     core: Mutex<Core>,
-    progress: watch::Sender<Progress>,
+    /// Marked as changed by every append and close; the value says whether the log is closed.
+    changes: watch::Sender<bool>,
 }
 
 pub(crate) struct Core {
@@ -52,12 +53,6 @@ pub(crate) struct Core {
     /// Bytes of the stream, from byte 0, that can be read from the file.
     pub(crate) spilled: u64,
     pub(crate) closed: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Progress {
-    len: u64,
-    closed: bool,
 }
 
 impl OutputLog {
@@ -70,13 +65,13 @@ impl OutputLog {
             spilled: 0,
             closed: false,
         };
-        let (progress, _) = watch::channel(Progress::default());
+        let (changes, _) = watch::channel(false);
         let writer = Mutex::new(SpillWriter::new(config.spill));
         Self {
             shared: Arc::new(Shared {
                 writer,
                 core: Mutex::new(core),
-                progress,
+                changes,
             }),
         }
     }
@@ -107,7 +102,7 @@ impl OutputLog {
         core.spilled = writer.written();
         drop(core);
         drop(writer);
-        self.publish();
+        self.shared.changes.send_modify(|_| {});
     }
 
     /// Says that nothing more will come: unfinished characters are shown, and waiters wake. Closing twice is fine.
@@ -116,7 +111,7 @@ impl OutputLog {
         self.core().closed = true;
         self.finish_file(&mut writer);
         drop(writer);
-        self.publish();
+        self.shared.changes.send_replace(true);
     }
 
     /// Whether [`close`](Self::close) was called.
@@ -150,12 +145,12 @@ impl OutputLog {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut progress = self.shared.progress.subscribe();
-        let closed = progress.borrow_and_update().closed;
+        let mut changes = self.shared.changes.subscribe();
+        let closed = *changes.borrow_and_update();
         async move {
             if !closed {
                 // An error means that the last handle is gone, so nothing more comes.
-                let _ = progress.changed().await;
+                let _ = changes.changed().await;
             }
         }
     }
@@ -205,22 +200,6 @@ impl OutputLog {
             tracing::warn!(%error, "the spill file is withheld: it could not be closed");
             core.file = None;
         }
-    }
-
-    /// Wakes the waiters. Two appends may come here in either order; the later state wins.
-    fn publish(&self) {
-        let core = self.core();
-        let now = Progress {
-            len: core.window.len(),
-            closed: core.closed,
-        };
-        drop(core);
-        self.shared.progress.send_if_modified(|progress| {
-            let news = now.len > progress.len || now.closed && !progress.closed;
-            progress.len = progress.len.max(now.len);
-            progress.closed |= now.closed;
-            news
-        });
     }
 }
 

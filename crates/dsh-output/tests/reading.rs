@@ -342,6 +342,11 @@ fn an_escape_sequence_cut_by_a_read_is_never_shown() {
     // At a fixed end the reply that has the last byte knows what it belongs to.
     assert_eq!(reader.read_range(0, 7, 100).text, "red: ");
     assert_eq!(reader.read_from(7, 100).text, "text");
+    // Behind a gap it belongs to nothing.
+    assert_eq!(
+        reader.read_from(7, 1).text,
+        "[6 bytes omitted here; no longer available]\nt"
+    );
 }
 
 #[test]

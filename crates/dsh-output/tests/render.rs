@@ -25,6 +25,8 @@ fn progress_shows_its_last_frame() {
     shows("50%\x1b[0G\x1b[0K", "");
     shows("|\u{8}/\u{8}-\u{8}", "-");
     shows("bo\u{8}ol\u{8}ld", "bold");
+    shows("ab\r\u{8}X", "X");
+    shows("abc\u{8}\x1b[2K\u{8}x", "x");
     shows("\u{8}\u{8}a\u{8}\u{8}\u{8}b", "b");
 }
 

@@ -112,6 +112,7 @@ fn a_directory_whose_owner_is_dead_is_removed_and_others_are_left_alone() {
     let base = tempfile::tempdir().unwrap();
     std::fs::create_dir(base.path().join("dsh-output-without-lock")).unwrap();
     std::fs::create_dir(base.path().join("unrelated")).unwrap();
+    std::fs::write(base.path().join("unrelated/lock"), "").unwrap();
     std::os::unix::fs::symlink(base.path().join("unrelated"), base.path().join("dsh-output-link")).unwrap();
 
     let mut owner = child(NAME, base.path(), "").spawn().unwrap();
@@ -126,7 +127,7 @@ fn a_directory_whose_owner_is_dead_is_removed_and_others_are_left_alone() {
     let second = SpillDir::create_in(base.path()).unwrap();
     assert!(!theirs.exists());
     assert!(first.path().exists() && second.path().exists());
-    assert!(base.path().join("unrelated").exists());
+    assert!(base.path().join("unrelated/lock").exists());
     assert!(base.path().join("dsh-output-link").symlink_metadata().is_ok());
     assert!(!base.path().join("dsh-output-without-lock").exists());
 }
@@ -245,21 +246,33 @@ fn a_file_that_somebody_cut_short_is_missing_bytes_not_an_error() {
     assert!(read.text.starts_with("012\n[4 bytes omitted here;") && read.text.ends_with("\n789"));
 }
 
+/// Whether this process has the spill file of `log` open.
+fn holds_file(log: &OutputLog) -> bool {
+    let path = log.spill_path().unwrap();
+    dsh_testkit::process::open_fds()
+        .iter()
+        .any(|(_, target)| Path::new(target) == path)
+}
+
 #[test]
 fn a_finished_log_keeps_no_descriptor() {
-    let spilling = spilling(4, 100);
-    let holds_file = || {
-        let path = spilling.log.spill_path().unwrap();
-        dsh_testkit::process::open_fds()
-            .iter()
-            .any(|(_, target)| Path::new(target) == path)
-    };
-    spilling.log.append(Stream::Stdout, b"0123456789");
-    assert!(holds_file());
-    spilling.log.close();
-    assert!(!holds_file());
-    assert_eq!(whole(&spilling.log), "0123456789");
-    assert!(!holds_file());
+    let grown = spilling(4, 100);
+    grown.log.append(Stream::Stdout, b"0123456789");
+    assert!(holds_file(&grown.log));
+    grown.log.close();
+    assert!(!holds_file(&grown.log));
+    assert_eq!(whole(&grown.log), "0123456789");
+    assert!(!holds_file(&grown.log));
+
+    let skipped = spilling(100, 100);
+    skipped.log.append(Stream::Stdout, b"0123456789");
+    skipped.log.close();
+    assert_eq!(sections(&skipped.log).read_from(0, 4).omitted, 6);
+    assert!(!holds_file(&skipped.log));
+    assert_eq!(
+        std::fs::read(skipped.log.spill_path().unwrap()).unwrap(),
+        b"0123456789"
+    );
 }
 
 #[test]
