@@ -153,7 +153,12 @@ impl Model {
 
     /// Whether the notice of this key was here when the holds in force began, or has come or been given up since.
     fn expects_nothing_more(&self, key: Key) -> bool {
-        let held = |length: usize| Self::after(&self.history[..length]).holds.contains(&key);
+        let change = |operation: &Operation| match *operation {
+            Operation::Hold(of) if of == key => 1,
+            Operation::Retract(of) | Operation::Release(of) if of == key => -1,
+            _ => 0,
+        };
+        let held = |length: usize| self.history[..length].iter().map(change).sum::<i32>() > 0;
         let first = (0..self.history.len())
             .rev()
             .find(|&length| !held(length))
