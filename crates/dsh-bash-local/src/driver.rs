@@ -24,11 +24,13 @@ pub(crate) struct Bounds {
     pub(crate) drain: Duration,
 }
 
-/// Spawns `spec` and drives `process` to its end. `stop` asks for the end when the executor goes.
+/// Spawns `spec` and drives `process` to its end. `stop` asks for the end when the executor goes; after `hurry` no end
+/// has a grace.
 pub(crate) async fn drive(
     process: Arc<LocalProcess>,
     spec: ProcessSpec,
     stop: CancellationToken,
+    hurry: CancellationToken,
     bounds: Bounds,
 ) {
     let _total = EndOnDrop(Arc::clone(&process));
@@ -42,8 +44,9 @@ pub(crate) async fn drive(
                 tree,
                 pump,
                 stop,
+                hurry,
                 bounds,
-                ending: false,
+                ending: Ending::NotAsked,
             }
             .run()
             .await;
@@ -57,9 +60,19 @@ struct Driver {
     tree: Arc<ProcessTree>,
     pump: Pump<Receiver>,
     stop: CancellationToken,
+    hurry: CancellationToken,
     bounds: Bounds,
-    /// Whether the tree was told to end.
-    ending: bool,
+    ending: Ending,
+}
+
+/// How far the tree was told to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    NotAsked,
+    /// It has the grace.
+    Asked,
+    /// It has none.
+    Hurried,
 }
 
 impl Driver {
@@ -72,6 +85,11 @@ impl Driver {
         });
 
         let shell = self.shell_end(exit).await;
+        if shell.pipe != Pipe::HeldByMember {
+            // Nothing more will be read, so what was read is all: a caller who looks now sees it finished.
+            self.pump.close();
+            self.process.output().close();
+        }
         self.process.advance(Stage::ShellEnded {
             end: shell.clone(),
             tree: Arc::clone(&tree),
@@ -99,19 +117,19 @@ impl Driver {
     /// Drains the output after the shell's exit and looks who lives on.
     async fn shell_end(&mut self, exit: ShellExit) -> ShellEnd {
         let since = Instant::now();
+        // In slices, because members may go, or leave the group, meanwhile.
+        let slice = self.bounds.drain.min(self.bounds.grace);
         let closed = loop {
-            let patient = self.tree.members().is_empty() && !self.process.was_asked();
-            let limit = since
-                + if patient {
-                    self.bounds.grace
-                } else {
-                    self.bounds.drain
-                };
-            // In slices, because members may go meanwhile.
-            if self.drain(limit.min(Instant::now() + self.bounds.drain)).await {
+            if self.drain(Instant::now() + slice).await {
                 break true;
             }
-            if Instant::now() >= limit {
+            let patient = self.tree.members().is_empty() && !self.process.was_asked();
+            let limit = if patient {
+                self.bounds.grace
+            } else {
+                self.bounds.drain
+            };
+            if since.elapsed() >= limit {
                 break false;
             }
         };
@@ -143,12 +161,12 @@ impl Driver {
         while self.pump.is_open() {
             let more = tokio::select! {
                 biased;
-                () = asked(&self.process, &self.stop), if !self.ending => None,
+                () = urge(self.ending, &self.process, &self.stop, &self.hurry) => None,
                 () = sleep_until(limit) => return false,
                 () = self.pump.step() => Some(()),
             };
             if more.is_none() {
-                self.end();
+                self.press();
                 return false;
             }
         }
@@ -162,18 +180,37 @@ impl Driver {
             let ask = tokio::select! {
                 biased;
                 output = &mut until => return output,
-                () = asked(&self.process, &self.stop), if !self.ending => true,
+                () = urge(self.ending, &self.process, &self.stop, &self.hurry) => true,
                 () = self.pump.step(), if self.pump.is_open() => false,
             };
             if ask {
-                self.end();
+                self.press();
             }
         }
     }
 
-    fn end(&mut self) {
-        self.ending = true;
-        self.tree.terminate(self.bounds.grace);
+    /// Tells the tree to end, or to end now.
+    fn press(&mut self) {
+        let grace = match self.ending {
+            Ending::NotAsked if !self.hurry.is_cancelled() => {
+                self.ending = Ending::Asked;
+                self.bounds.grace
+            }
+            Ending::NotAsked | Ending::Asked | Ending::Hurried => {
+                self.ending = Ending::Hurried;
+                Duration::ZERO
+            }
+        };
+        self.tree.terminate(grace);
+    }
+}
+
+/// Resolves when the tree has to be told more than it was told.
+async fn urge(ending: Ending, process: &LocalProcess, stop: &CancellationToken, hurry: &CancellationToken) {
+    match ending {
+        Ending::NotAsked => asked(process, stop).await,
+        Ending::Asked => hurry.cancelled().await,
+        Ending::Hurried => std::future::pending().await,
     }
 }
 

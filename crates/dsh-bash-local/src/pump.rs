@@ -28,6 +28,12 @@ impl<R: AsyncRead + Unpin> Pump<R> {
         self.stdout.is_some() || self.stderr.is_some()
     }
 
+    /// Gives both pipes up.
+    pub(crate) fn close(&mut self) {
+        self.stdout = None;
+        self.stderr = None;
+    }
+
     /// Moves what is there, or waits for it; returns after each chunk and each end. Must not be called when no pipe is
     /// open.
     ///

@@ -7,6 +7,7 @@ use dsh_bash::{BashExecutor, BashProcess, BashRequest, BashSpec, ResolveError, S
 use dsh_output::{OutputConfig, OutputLog, SpillConfig, SpillDir};
 use dsh_scope::Scope;
 use dsh_subprocess::{ProcessSpec, Stdin};
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{LocalBashConfig, saturating};
 use crate::driver::{Bounds, drive};
@@ -26,6 +27,7 @@ struct Core {
     config: LocalBashConfig,
     ambient: Vec<(OsString, OsString)>,
     spill: Option<Arc<SpillDir>>,
+    hurry: CancellationToken,
 }
 
 impl LocalBash {
@@ -61,6 +63,7 @@ impl LocalBash {
                 config,
                 ambient,
                 spill,
+                hurry: CancellationToken::new(),
             }),
         })
     }
@@ -108,11 +111,16 @@ impl BashExecutor for LocalBash {
             Arc::clone(&process),
             self.process_spec(spec),
             core.scope.token().clone(),
+            core.hurry.clone(),
             bounds,
         );
         match core.scope.spawn("bash command", driver) {
             Ok(_) => Ok(process),
             Err(_) => Err(StartError::Closed { executor: NAME }),
         }
+    }
+
+    fn hurry(&self) {
+        self.core.hurry.cancel();
     }
 }

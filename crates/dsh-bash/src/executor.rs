@@ -23,4 +23,8 @@ pub trait BashExecutor: Send + Sync + 'static {
     ///
     /// [`StartError`] when the command cannot be run at all; nothing was started then.
     fn start(&self, spec: &BashSpec) -> Result<Arc<dyn BashProcess>, StartError>;
+
+    /// Skips the grace of every end that was asked for or will be: somebody is impatient. Does nothing for an executor
+    /// without a grace.
+    fn hurry(&self) {}
 }

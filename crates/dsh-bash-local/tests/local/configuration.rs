@@ -1,0 +1,87 @@
+//! What is refused at installation, and the defaults.
+
+use dsh_bash::BashExecutor;
+use dsh_bash_local::{InstallError, LocalBash, LocalBashConfig};
+use dsh_scope::Scope;
+
+use crate::fixture::Fixture;
+
+#[test]
+fn c50_every_wrong_value_is_named_at_once() {
+    let config = LocalBashConfig {
+        timeout_ms: f64::NAN,
+        max_timeout_ms: 0.0,
+        max_output_bytes: -1.0,
+        max_spill_bytes: 0.0,
+        grace_ms: 0.0,
+        drain_ms: f64::INFINITY,
+        cwd: Some("".into()),
+        allow_env: vec!["dsh_home".into(), "FINE_KEY".into()],
+    };
+    let Err(InstallError::Config(errors)) = LocalBash::install(&Scope::root("test"), config) else {
+        unreachable!()
+    };
+    let positive = |key| format!("bash-local: {key} must be a positive finite number");
+    let mut expected: Vec<String> = [
+        "timeout_ms",
+        "max_timeout_ms",
+        "max_output_bytes",
+        "max_spill_bytes",
+        "grace_ms",
+        "drain_ms",
+    ]
+    .map(positive)
+    .into();
+    expected.push(
+        "bash-local: cwd must name a directory; leave it out for the directory the program was started in"
+            .into(),
+    );
+    expected.push(
+        "bash-local: allow_env cannot name \"dsh_home\"; DSH_ variables are set by the harness alone".into(),
+    );
+    assert_eq!(errors.to_string(), expected.join("\n"));
+}
+
+#[test]
+fn unknown_keys_are_refused_and_integers_are_numbers() {
+    let parse = serde_json::from_str::<LocalBashConfig>;
+    assert_eq!(parse("{}").unwrap(), LocalBashConfig::default());
+    assert_eq!(parse(r#"{"timeout_ms": 5000}"#).unwrap().timeout_ms, 5000.0);
+    assert!(
+        parse(r#"{"timeoutMs": 5000}"#)
+            .unwrap_err()
+            .to_string()
+            .contains("timeoutMs")
+    );
+}
+
+#[tokio::test]
+async fn c46_c49_timeouts_are_defaulted_and_capped() {
+    let config = LocalBashConfig {
+        timeout_ms: 5000.0,
+        max_timeout_ms: 2000.0,
+        ..crate::fixture::config()
+    };
+    let fixture = Fixture::with(config);
+    let timeout = |asked| {
+        let request = dsh_bash::BashRequest {
+            timeout_ms: asked,
+            ..fixture.request("true")
+        };
+        fixture.bash.resolve(request).unwrap().timeout.as_millis()
+    };
+    assert_eq!(
+        (timeout(None), timeout(Some(99_999.0)), timeout(Some(10.0))),
+        (2000, 2000, 10)
+    );
+}
+
+#[tokio::test]
+async fn a_closed_scope_installs_nothing() {
+    let scope = Scope::root("test");
+    scope.close().await.unwrap();
+    assert!(matches!(
+        LocalBash::install(&scope, LocalBashConfig::default()),
+        Err(InstallError::Closed(_))
+    ));
+}
