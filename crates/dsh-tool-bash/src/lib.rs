@@ -1,1 +1,59 @@
-//! The model-facing bash tool: foreground, background, and what is left of a tree.
+//! The model-facing `bash` tool: foreground, background, and what is left of a tree.
+//!
+//! The tool joins two worlds that know nothing of each other: a [`BashExecutor`](dsh_bash::BashExecutor) that runs
+//! commands, and a [`TaskRegistry`](dsh_tasks::TaskRegistry) that keeps background work.
+//!
+//! # Contract
+//!
+//! - **Foreground.** The result is the text that [`dsh_bash::run`] led to: output, then one line per finding, the exit
+//!   last. A nonzero exit, a signal and a timeout are results; [`parse_exit`] reads the exit back. A cancelled call ends
+//!   the whole tree first and is an error.
+//! - **Background.** The process is started inside the registry's reservation: a refused start has started nothing. The
+//!   task runs until the *tree* is gone, not until the shell exits; between the two it says
+//!   `shell exited with code 0, 2 processes running`. `timeoutMs` is a deadline then.
+//! - **What a foreground command leaves running** becomes a background task of the caller where somebody serves it
+//!   (`[1 process still running; adopted as background task bash-3]`); the result has told its output up to that point,
+//!   the task tells the rest. Elsewhere it is ended. [`Leftover`] is the setting.
+//! - **The end of a task** says what was seen: `exit code: 3`, `signal: SIGTERM`, `shell had exited with code 0` for a
+//!   kill that came later. A process that never ran has failed.
+//! - **Requests** are built from named arguments. Whatever else a model sends, an environment for example, goes nowhere.
+//!   Commands find `DSH_SHELL=1`, `DSH_SESSION_ID` when an agent calls, and `DSH_HOME` when it is configured.
+//!
+//! The order of refusals in a background call: arguments, `run_in_background` switched off, no registry, the call
+//! cancelled, the request, the registry's own.
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use dsh_bash::BashExecutor;
+//! use dsh_scope::Scope;
+//! use dsh_system_prompt::PromptRegistry;
+//! use dsh_tool_bash::{Deps, Handle, InstallError, ToolBashConfig, install};
+//! use dsh_tools::ToolRegistry;
+//!
+//! /// Offers bash to a model, without background work.
+//! fn offer(scope: &Scope, tools: &ToolRegistry, bash: Arc<dyn BashExecutor>) -> Result<Handle, InstallError> {
+//!     let config = ToolBashConfig { enable_run_in_background: false, ..ToolBashConfig::default() };
+//!     let deps = Deps { tools: tools.clone(), prompts: PromptRegistry::new(), bash, tasks: None };
+//!     install(scope, deps, config)
+//! }
+//! ```
+
+mod args;
+mod card;
+mod config;
+mod error;
+mod foreground;
+mod outcome;
+mod prompt;
+mod render;
+mod service;
+mod tool;
+mod work;
+
+pub use config::{Leftover, OutputLayout, ToolBashConfig};
+pub use error::InstallError;
+pub use render::parse_exit;
+pub use service::{Deps, Handle, install};

@@ -1,4 +1,8 @@
 //! The executor against real shells.
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of tests fail by panicking, as tests do"
+)]
 
 mod fixture;
 

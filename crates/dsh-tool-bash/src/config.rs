@@ -1,0 +1,54 @@
+//! What a deployment can choose about the `bash` tool.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the `bash` tool behaves. Every key may be left out; all limits are the executor's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolBashConfig {
+    /// Whether commands can run in the background. Off hides the argument and refuses it.
+    pub enable_run_in_background: bool,
+    /// What happens to processes that a foreground command leaves running. Without it they are adopted where the
+    /// caller has control tools, and ended elsewhere.
+    pub leftover: Option<Leftover>,
+    /// How output is laid out for the model.
+    pub rendering: OutputLayout,
+    /// Told to commands as `DSH_HOME`; a relative path is taken against the program's working directory.
+    pub dsh_home: Option<PathBuf>,
+}
+
+impl Default for ToolBashConfig {
+    fn default() -> Self {
+        Self {
+            enable_run_in_background: true,
+            leftover: None,
+            rendering: OutputLayout::Sections,
+            dsh_home: None,
+        }
+    }
+}
+
+/// What happens to processes that a foreground command leaves running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Leftover {
+    /// They become a background task of the caller; where nobody could control it, they are ended.
+    Adopt,
+    /// They are ended before the result is returned.
+    End,
+    /// They go on unnamed until they end by themselves or the executor shuts down.
+    Leave,
+}
+
+/// How the two output streams are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputLayout {
+    /// Standard output, then standard error under a heading.
+    Sections,
+    /// Both in the order of their arrival.
+    Interleaved,
+}

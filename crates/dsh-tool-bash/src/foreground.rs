@@ -1,0 +1,128 @@
+//! A call that waits for its command, and what the command leaves behind.
+
+use std::sync::Arc;
+
+use dsh_bash::{BashProcess, Cut, EndReason, RunResult, ShellExit, run};
+use dsh_output::{OutputSource, Rendering, StreamText};
+use dsh_tasks::{StartSpec, TaskId, TaskRegistry};
+use dsh_tools::{ToolContext, ToolError, ToolOutput};
+use serde_json::{Value, json};
+
+use crate::config::Leftover;
+use crate::render::{Report, pipe_note, processes, sections, survivors_note};
+use crate::tool::{BashTool, owned, refused};
+use crate::work::{KIND, work};
+
+impl BashTool {
+    pub(crate) async fn foreground(
+        &self,
+        request: dsh_bash::BashRequest,
+        ctx: &ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let spec = self.resolve(request)?;
+        let result = run(&*self.bash, &spec, &ctx.token).await.map_err(refused)?;
+        let timed_out = match result.cut {
+            Some(Cut::Aborted) => return Err(ToolError::new("command aborted")),
+            Some(Cut::TimedOut) => Some(result.timeout),
+            None => None,
+        };
+        let body = match self.rendering() {
+            Rendering::Sections => sections(&result.stdout.text, &result.stderr.text),
+            Rendering::Interleaved => {
+                let budget = spec.stdout_max_bytes.saturating_add(spec.stderr_max_bytes);
+                let log = result.process.output().reader(Rendering::Interleaved);
+                log.read_range(0, result.told, budget).text
+            }
+        };
+        let mut notes = Vec::new();
+        notes.extend(self.leftover(&spec.command, &result, ctx).await);
+        notes.extend(survivors_note(&result.survivors));
+        notes.extend(pipe_note(result.pipe));
+        let text = Report {
+            body,
+            notes,
+            timed_out,
+            exit: &result.exit,
+        }
+        .text();
+        Ok(ToolOutput::text(text).value(value(&result)))
+    }
+
+    /// Decides about the processes that the command left running, and says what became of them.
+    async fn leftover(&self, command: &str, result: &RunResult, ctx: &ToolContext) -> Option<String> {
+        if result.left.is_empty() {
+            return None;
+        }
+        let count = processes(result.left.len());
+        let keeper = self
+            .tasks
+            .as_ref()
+            .filter(|tasks| tasks.serves(ctx.caller.as_ref()));
+        let adopted = match (self.config.leftover.unwrap_or(Leftover::Adopt), keeper) {
+            (Leftover::Leave, _) => return Some(format!("{count} still running")),
+            (Leftover::Adopt, Some(tasks)) => self.adopt(tasks, command, result, ctx).map(|id| {
+                format!(
+                    "{count} still running; adopted as background {} {id}",
+                    tasks.vocabulary().word()
+                )
+            }),
+            (Leftover::Adopt, None) | (Leftover::End, _) => None,
+        };
+        match adopted {
+            Some(note) => Some(note),
+            None => Some(self.end(&count, &result.process).await),
+        }
+    }
+
+    /// Makes the caller the owner of what is left; `None` if the registry will not have it.
+    fn adopt(
+        &self,
+        tasks: &TaskRegistry,
+        command: &str,
+        result: &RunResult,
+        ctx: &ToolContext,
+    ) -> Option<TaskId> {
+        let (process, told) = (Arc::clone(&result.process), result.told);
+        let output = process.output().reader(self.rendering());
+        let start = StartSpec::new(KIND, command, move || Ok(work(process, None, output, told)));
+        let adopted = tasks.start(owned(start, ctx));
+        adopted
+            .inspect_err(|error| tracing::info!(%error, "left-over processes are ended, not adopted"))
+            .ok()
+    }
+
+    async fn end(&self, count: &str, process: &Arc<dyn BashProcess>) -> String {
+        process.terminate(EndReason::Asked);
+        let end = process.ended().await;
+        survivors_note(&end.survivors).unwrap_or_else(|| format!("{count} left running, now ended"))
+    }
+}
+
+/// The result for programs.
+fn value(result: &RunResult) -> Value {
+    let (code, signal) = match &result.exit {
+        ShellExit::Code(code) => (Some(*code), None),
+        ShellExit::Signal { name, .. } => (None, Some(name.as_str())),
+        ShellExit::Failed { .. } | ShellExit::Unseen { .. } => (None, None),
+    };
+    let spill = result.process.output().spill_path();
+    let stream = |stream: &StreamText| {
+        let mut value = json!({ "text": stream.text, "truncated": stream.truncated });
+        if stream.truncated
+            && let Some(path) = &spill
+        {
+            value["spillPath"] = json!(path);
+        }
+        value
+    };
+    json!({
+        "kind": "foreground",
+        "exitCode": code,
+        "signal": signal,
+        "timedOut": result.cut == Some(Cut::TimedOut),
+        "aborted": result.cut == Some(Cut::Aborted),
+        "timeoutMs": u64::try_from(result.timeout.as_millis()).unwrap_or(u64::MAX),
+        "stdout": stream(&result.stdout),
+        "stderr": stream(&result.stderr),
+    })
+}

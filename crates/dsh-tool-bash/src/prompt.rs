@@ -1,0 +1,25 @@
+//! What the model is told about the tool.
+
+use dsh_tasks::Vocabulary;
+
+pub(crate) const ORDER: i32 = 105;
+/// The habit it asks for.
+pub(crate) const GUIDANCE: &str = "Check every bash result for an `[exit code: N]` line and deal with the failure it \
+reports before you build on the result.";
+
+/// The tool's description.
+pub(crate) fn description(background: Option<Vocabulary>) -> String {
+    let common = "Run a command with `bash -c`. Each call is a fresh shell: only files persist, so set `workdir` \
+instead of using cd. Standard input is empty. A failure ends with `[exit code: N]`. Long output keeps its start and \
+end; a note says where the rest is. $DSH_* holds facts about this session.";
+    match background {
+        Some(words) => format!(
+            "{common} For servers, watchers and long jobs set `run_in_background: true`: you get a {word} id, are told \
+when it ends, and use {output} and {kill}. Processes that a foreground command leaves running become such a {word}.",
+            word = words.word(),
+            output = words.output_tool(),
+            kill = words.kill_tool(),
+        ),
+        None => format!("{common} Background execution is not available."),
+    }
+}

@@ -1,0 +1,155 @@
+//! The `bash` tool.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use dsh_agent::Agent;
+use dsh_bash::{BashExecutor, BashRequest, BashSpec};
+use dsh_output::Rendering;
+use dsh_tasks::{StartSpec, TaskRegistry};
+use dsh_tools::{
+    Annotations, CallCard, ResultCard, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ToolResult,
+};
+use serde_json::{Value, json};
+
+use crate::args::{BashArgs, schema};
+use crate::config::{OutputLayout, ToolBashConfig};
+use crate::work::{KIND, work};
+use crate::{card, prompt};
+
+pub(crate) const NAME: &str = "bash";
+
+/// The tool: decides where a call goes.
+pub(crate) struct BashTool {
+    pub(crate) bash: Arc<dyn BashExecutor>,
+    pub(crate) tasks: Option<TaskRegistry>,
+    pub(crate) config: ToolBashConfig,
+    /// Absolute.
+    pub(crate) dsh_home: Option<PathBuf>,
+}
+
+#[async_trait]
+impl Tool for BashTool {
+    fn definition(&self) -> ToolDefinition {
+        let background = self.config.enable_run_in_background;
+        let words = self
+            .tasks
+            .as_ref()
+            .map(TaskRegistry::vocabulary)
+            .unwrap_or_default();
+        ToolDefinition {
+            name: NAME.to_owned(),
+            description: prompt::description(background.then_some(words)),
+            input_schema: schema(background),
+            annotations: Annotations {
+                read_only: Some(false),
+                destructive: Some(true),
+                open_world: Some(true),
+                ..Annotations::default()
+            },
+        }
+    }
+
+    fn present_call(&self, args: &Value) -> Option<CallCard> {
+        card::call(args)
+    }
+
+    fn present_result(&self, args: &Value, result: &ToolResult) -> Option<ResultCard> {
+        card::result(args, result)
+    }
+
+    async fn call(&self, args: Value, ctx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let args = BashArgs::parse(&args)?;
+        let request = self.request(&args, ctx.caller.as_ref());
+        if args.in_background() {
+            self.background(request, &ctx)
+        } else {
+            self.foreground(request, &ctx).await
+        }
+    }
+}
+
+impl BashTool {
+    /// Builds the request from what the tool knows by name; whatever else a model said does not get in.
+    fn request(&self, args: &BashArgs, caller: Option<&Arc<Agent>>) -> BashRequest {
+        let session = caller.and_then(|agent| agent.cwd());
+        let workdir = match (&args.workdir, session) {
+            // Joining an absolute path yields that path.
+            (Some(workdir), Some(session)) => Some(session.join(workdir)),
+            (Some(workdir), None) => Some(PathBuf::from(workdir)),
+            (None, session) => session.map(PathBuf::from),
+        };
+        BashRequest {
+            workdir,
+            timeout_ms: args.timeout_ms,
+            dsh_env: self.managed_env(caller),
+            ..BashRequest::new(&args.command)
+        }
+    }
+
+    /// What the harness tells every command about itself.
+    fn managed_env(&self, caller: Option<&Arc<Agent>>) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::from([("DSH_SHELL".to_owned(), "1".to_owned())]);
+        if let Some(agent) = caller {
+            env.insert("DSH_SESSION_ID".to_owned(), agent.id().to_string());
+        }
+        if let Some(home) = &self.dsh_home {
+            env.insert("DSH_HOME".to_owned(), home.to_string_lossy().into_owned());
+        }
+        env
+    }
+
+    pub(crate) fn resolve(&self, request: BashRequest) -> Result<BashSpec, ToolError> {
+        self.bash.resolve(request).map_err(refused)
+    }
+
+    fn background(&self, request: BashRequest, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        if !self.config.enable_run_in_background {
+            return Err(ToolError::new(
+                "run_in_background is disabled for this deployment (enableRunInBackground: false)",
+            ));
+        }
+        let Some(tasks) = &self.tasks else {
+            return Err(ToolError::new(
+                dsh_tasks::Vocabulary::default().registry_missing(),
+            ));
+        };
+        if ctx.token.is_cancelled() {
+            return Err(ToolError::new("command aborted"));
+        }
+        let spec = self.resolve(request)?;
+        let (bash, rendering) = (Arc::clone(&self.bash), self.rendering());
+        let label = spec.command.clone();
+        // Started inside the reservation: a refused task has started nothing.
+        let start = StartSpec::new(KIND, label, move || {
+            let process = bash.start(&spec)?;
+            let output = process.output().reader(rendering);
+            Ok(work(process, spec.deadline, output, 0))
+        });
+        let id = tasks.start(owned(start, ctx)).map_err(refused)?;
+        let words = tasks.vocabulary();
+        let value = json!({ "kind": "background", format!("{}Id", words.word()): id.to_string() });
+        Ok(ToolOutput::text(words.started(&id)).value(value))
+    }
+
+    pub(crate) fn rendering(&self) -> Rendering {
+        match self.config.rendering {
+            OutputLayout::Sections => Rendering::Sections,
+            OutputLayout::Interleaved => Rendering::Interleaved,
+        }
+    }
+}
+
+/// Gives a task to the caller, if there is one.
+pub(crate) fn owned(start: StartSpec, ctx: &ToolContext) -> StartSpec {
+    match &ctx.caller {
+        Some(agent) => start.owned_by(Arc::clone(agent)),
+        None => start,
+    }
+}
+
+pub(crate) fn refused(error: impl std::fmt::Display) -> ToolError {
+    ToolError::new(error.to_string())
+}
