@@ -32,8 +32,8 @@ pub(crate) enum Stop {
     No,
     /// TERM was sent; KILL follows at this time, if at any.
     Grace { kill_at: Option<Instant> },
-    /// KILL was first sent at this time.
-    Kill { since: Instant },
+    /// KILL was sent, and is sent until the group is empty.
+    Kill,
 }
 
 #[derive(Debug)]
@@ -51,6 +51,15 @@ impl Group {
                 pinned: true,
                 stop: Stop::No,
             }),
+        }
+    }
+
+    /// A group that no signal reaches, as if nothing could end it.
+    #[cfg(test)]
+    pub(crate) fn immune(leader: Pid, stop: Stop) -> Group {
+        Group {
+            leader,
+            core: Mutex::new(Core { pinned: false, stop }),
         }
     }
 
@@ -83,17 +92,15 @@ impl Group {
                 let sooner = [planned, kill_at].into_iter().flatten().min();
                 core.stop = Stop::Grace { kill_at: sooner };
             }
-            Stop::Kill { .. } => {}
+            Stop::Kill => {}
         }
     }
 
     /// Kills what is in the group now. Called again until it is empty.
-    pub(crate) fn kill(&self, now: Instant) {
+    pub(crate) fn kill(&self) {
         let mut core = self.lock();
         if core.pinned {
-            if !matches!(core.stop, Stop::Kill { .. }) {
-                core.stop = Stop::Kill { since: now };
-            }
+            core.stop = Stop::Kill;
             self.signal(&core, Signal::KILL);
         }
     }
@@ -112,6 +119,13 @@ impl Group {
         let _ = rustix::process::waitid(WaitId::Pid(self.leader), options);
     }
 
+    /// Whether the leader is still an unreaped child of ours. A foreign `waitpid(-1)` could have taken it.
+    pub(crate) fn is_held(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !platform::LEADER_HOLDS_GROUP
+            || rustix::process::waitid(WaitId::Pid(self.leader), options).err() != Some(Errno::CHILD)
+    }
+
     fn signal(&self, core: &Core, signal: Signal) {
         let leader = self.leader;
         // By `nix`: our own group is 0 when its leader is outside of our pid namespace.
@@ -126,13 +140,6 @@ impl Group {
         if platform::LEADER_HOLDS_GROUP && !platform::is_member(leader, leader) {
             let _ = rustix::process::kill_process(leader, signal);
         }
-    }
-
-    /// Whether the leader is still an unreaped child of ours. A foreign `waitpid(-1)` could have taken it.
-    fn is_held(&self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        !platform::LEADER_HOLDS_GROUP
-            || rustix::process::waitid(WaitId::Pid(self.leader), options).err() != Some(Errno::CHILD)
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {

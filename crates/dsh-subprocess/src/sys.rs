@@ -207,11 +207,13 @@ fn empty_set() -> libc::sigset_t {
     }
 }
 
+/// Also the numbers that glibc keeps for itself: `sigfillset` leaves them out, and `posix_spawn` would then
+/// start every process with 32 and 33 ignored.
 fn every_signal() -> libc::sigset_t {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: `sigfillset` initialises the whole set and cannot fail for a valid pointer.
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is a plain array of bits (an integer on some systems) in which every value is valid.
     unsafe {
-        libc::sigfillset(set.as_mut_ptr());
+        set.as_mut_ptr().write_bytes(0xff, 1);
         set.assume_init()
     }
 }

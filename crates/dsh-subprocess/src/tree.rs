@@ -116,7 +116,7 @@ impl ProcessTree {
 
 impl Drop for ProcessTree {
     fn drop(&mut self) {
-        self.shared.group.kill(Instant::now());
+        self.shared.group.kill();
         keeper::wake();
     }
 }

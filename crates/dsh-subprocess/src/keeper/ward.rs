@@ -43,6 +43,7 @@ pub(super) struct Ward {
     looked_at: Option<Instant>,
     check: Pace,
     kill: Pace,
+    killing_since: Option<Instant>,
     kill_again_at: Option<Instant>,
     survivors_named: bool,
 }
@@ -88,6 +89,7 @@ impl Ward {
             looked_at: None,
             check: CHECK,
             kill: KILL,
+            killing_since: None,
             kill_again_at: None,
             survivors_named: false,
         }
@@ -134,14 +136,14 @@ impl Ward {
             self.shared
                 .status
                 .send_modify(|status| status.leader = Some(exit));
-            if exit == LeaderExit::Lost {
-                self.let_go();
-                return None;
-            }
             if !platform::LEADER_HOLDS_GROUP {
                 self.shared.group.reap();
             }
             self.watch = Watch::Group { at: now };
+        }
+        if !self.shared.group.is_held() {
+            self.let_go();
+            return None;
         }
         self.check_witness(now);
         self.look_when_due(now)
@@ -220,16 +222,16 @@ impl Ward {
 
     /// When the next KILL is due, if one is.
     fn kill_when_due(&mut self, now: Instant) -> Option<Instant> {
-        let since = match self.shared.group.stop() {
+        match self.shared.group.stop() {
             Stop::No => return None,
             Stop::Grace { kill_at } if kill_at.is_none_or(|at| now < at) => return kill_at,
-            Stop::Grace { .. } => now,
-            Stop::Kill { since } => since,
-        };
+            Stop::Grace { .. } | Stop::Kill => {}
+        }
         if let Some(next) = self.kill_again_at.filter(|next| now < *next) {
             return Some(next);
         }
-        self.shared.group.kill(now);
+        self.shared.group.kill();
+        let since = *self.killing_since.get_or_insert(now);
         if !self.survivors_named && now.duration_since(since) >= self.shared.kill_bound {
             self.name_survivors();
         }
@@ -319,3 +321,6 @@ fn leader_exit(status: &WaitIdStatus) -> LeaderExit {
         None => LeaderExit::Lost,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use tokio::sync::watch;
+
+use super::*;
+use crate::group::Group;
+use crate::tree::Status;
+
+/// Ends with the test, however that ends.
+struct Sleeper(Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A tree that no signal reaches, to be killed since `start`.
+fn immune(start: Instant, kill_bound: Duration) -> (Sleeper, Arc<Shared>, Ward) {
+    let child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+    let leader = Pid::from_child(&child);
+    let group = Group::immune(leader, Stop::Grace { kill_at: Some(start) });
+    let shared = Arc::new(Shared {
+        group,
+        status: watch::channel(Status::default()).0,
+        kill_bound,
+    });
+    let ward = Ward::new(Arc::clone(&shared), None);
+    (Sleeper(child), shared, ward)
+}
+
+fn end(shared: &Shared) -> Option<TreeEnd> {
+    shared.status.borrow().end.clone()
+}
+
+#[test]
+fn survivors_are_named_after_the_bound_and_their_later_end_is_told() {
+    let bound = Duration::from_secs(10);
+    let start = Instant::now();
+    let (mut sleeper, shared, mut ward) = immune(start, bound);
+    assert!(matches!(ward.step(start), Progress::Waiting(Some(_))));
+    assert!(matches!(
+        ward.step(start + bound - Duration::from_secs(1)),
+        Progress::Waiting(Some(_))
+    ));
+    assert_eq!(end(&shared), None, "nothing is told before the bound");
+
+    let Progress::Waiting(Some(again)) = ward.step(start + bound) else {
+        panic!("the watch was given up")
+    };
+    assert!(again > start + bound, "killing goes on");
+    let told = end(&shared).unwrap();
+    assert_eq!((told.leader, told.proof), (None, Proof::NotProven));
+    assert_eq!(
+        told.survivors.iter().map(|member| member.pid).collect::<Vec<_>>(),
+        [sleeper.0.id()]
+    );
+    // Its name only, should it wait for the disk just then.
+    assert!(told.survivors[0].command.starts_with("sleep"));
+
+    sleeper.0.kill().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while matches!(ward.step(Instant::now()), Progress::Waiting(_)) {
+        assert!(Instant::now() < deadline, "the end was not seen");
+        std::thread::yield_now();
+    }
+    let told = end(&shared).unwrap();
+    assert_eq!((told.survivors.len(), told.proof), (0, Proof::Group));
+    assert!(matches!(told.leader, Some(LeaderExit::Signal { .. })));
+}
+
+#[test]
+fn a_pace_doubles_up_to_its_limit() {
+    let mut pace = Pace::new(Duration::from_millis(3), Duration::from_millis(10));
+    let delays = [(); 4].map(|()| pace.next().as_millis());
+    assert_eq!(delays, [3, 6, 10, 10]);
+}
