@@ -1,0 +1,179 @@
+//! What a deployment can set: one table per crate.
+
+mod decode;
+mod load;
+
+pub use load::Source;
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use dsh_bash_local::LocalBashConfig;
+use dsh_tasks::{MAX_LIMIT, TasksConfig, Vocabulary};
+use dsh_tool_bash::ToolBashConfig;
+use dsh_tool_tasks::ToolTasksConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Fault;
+
+/// The whole configuration. Absent keys have their defaults; unknown ones are refused.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The word the model sees for background work: `task_output` or `job_output`.
+    #[serde(with = "VocabularyName")]
+    #[schemars(with = "VocabularyName")]
+    pub vocabulary: Vocabulary,
+    /// The task registry.
+    pub tasks: TasksTable,
+    /// The tools that read, list and kill tasks.
+    pub tool_tasks: ToolTasksTable,
+    /// The executor of commands on this machine.
+    pub bash: LocalBashConfig,
+    /// The `bash` tool.
+    pub tool_bash: ToolBashConfig,
+}
+
+/// `[tasks]`: the task registry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TasksTable {
+    /// How many running tasks one agent may have. At least 1.
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
+    pub max_concurrent_tasks_per_owner: u64,
+    /// How many finished tasks that nobody owns are kept; the oldest beyond it expire.
+    pub retained_unowned: usize,
+    /// How long a disposal waits for work that was asked to end, in milliseconds.
+    #[schemars(range(min = 1.0))]
+    pub dispose_timeout_ms: f64,
+}
+
+/// `[tool_tasks]`: the tools that read, list and kill tasks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolTasksTable {
+    /// Whether the model gets these tools. Without them nothing can run in the background: a start is refused, since
+    /// nobody could read or stop what it starts.
+    pub enabled: bool,
+    /// How long a wait lasts when the model does not say, in milliseconds.
+    #[schemars(range(min = 1.0))]
+    pub wait_timeout_ms: f64,
+    /// The longest wait a model can ask for, in milliseconds; a longer one is cut down to it.
+    #[schemars(range(min = 1.0))]
+    pub max_wait_timeout_ms: f64,
+    /// The most bytes of output that one read returns; the rest is left for the next.
+    #[schemars(range(min = 1))]
+    pub max_read_bytes: usize,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Vocabulary", rename_all = "lowercase")]
+enum VocabularyName {
+    Task,
+    Job,
+}
+
+impl Config {
+    /// The JSON Schema of the configuration file.
+    pub fn schema() -> serde_json::Value {
+        schemars::schema_for!(Self).to_value()
+    }
+
+    /// The configuration as the file that would set it.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).unwrap_or_else(|error| format!("# cannot be written as TOML: {error}\n"))
+    }
+
+    /// Everything about the values that their types cannot say.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let limit = self.tasks.max_concurrent_tasks_per_owner;
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            faults.push(Fault::new(
+                "tasks.max_concurrent_tasks_per_owner",
+                format!("must be a whole number from 1 to {MAX_LIMIT}, is {limit}"),
+            ));
+        }
+        let timeout = self.tasks.dispose_timeout_ms;
+        if !(timeout.is_finite() && timeout >= 1.0) {
+            faults.push(Fault::new(
+                "tasks.dispose_timeout_ms",
+                format!("must be a number of milliseconds, at least 1, is {timeout}"),
+            ));
+        }
+        if let Err(wrong) = self.tool_tasks.settings().validate() {
+            faults.extend(
+                wrong
+                    .problems()
+                    .iter()
+                    .map(|problem| Fault::new("tool_tasks", problem.clone())),
+            );
+        }
+        if let Err(wrong) = self.bash.validate() {
+            faults.extend(
+                wrong
+                    .0
+                    .iter()
+                    .map(|problem| Fault::new("bash", problem.to_string())),
+            );
+        }
+        faults
+    }
+
+    /// The registry's settings. Values out of range, which [`faults`](Self::faults) names, are put into it.
+    pub(crate) fn tasks(&self) -> TasksConfig {
+        let limit = self.tasks.max_concurrent_tasks_per_owner;
+        TasksConfig {
+            max_concurrent_tasks_per_owner: NonZeroU64::new(limit).unwrap_or(NonZeroU64::MIN),
+            retained_unowned: self.tasks.retained_unowned,
+            dispose_timeout: Duration::try_from_secs_f64(self.tasks.dispose_timeout_ms / 1000.0)
+                .unwrap_or(Duration::MAX),
+            vocabulary: self.vocabulary,
+        }
+    }
+}
+
+impl ToolTasksTable {
+    pub(crate) fn settings(&self) -> ToolTasksConfig {
+        ToolTasksConfig {
+            wait_timeout_ms: self.wait_timeout_ms,
+            max_wait_timeout_ms: self.max_wait_timeout_ms,
+            max_read_bytes: self.max_read_bytes,
+            ..ToolTasksConfig::default()
+        }
+    }
+}
+
+impl Default for TasksTable {
+    fn default() -> Self {
+        let TasksConfig {
+            max_concurrent_tasks_per_owner,
+            retained_unowned,
+            dispose_timeout,
+            vocabulary: _,
+        } = TasksConfig::default();
+        Self {
+            max_concurrent_tasks_per_owner: max_concurrent_tasks_per_owner.get(),
+            retained_unowned,
+            dispose_timeout_ms: dispose_timeout.as_secs_f64() * 1000.0,
+        }
+    }
+}
+
+impl Default for ToolTasksTable {
+    fn default() -> Self {
+        let ToolTasksConfig {
+            wait_timeout_ms,
+            max_wait_timeout_ms,
+            max_read_bytes,
+            serves: _,
+        } = ToolTasksConfig::default();
+        Self {
+            enabled: true,
+            wait_timeout_ms,
+            max_wait_timeout_ms,
+            max_read_bytes,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What is wrong with a configuration, and why the services could not be put together.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why there is no configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// Everything that is wrong in it.
+    Faults {
+        /// Where the values come from: the file, or `configuration` for values set by a program.
+        origin: String,
+        /// The faults; never empty.
+        faults: Vec<Fault>,
+    },
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    key: String,
+    problem: String,
+}
+
+/// Why the services could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The executor of commands.
+    #[error("cannot install the executor: {0}")]
+    Bash(#[from] dsh_bash_local::InstallError),
+    /// The task registry.
+    #[error("cannot install the task registry: {0}")]
+    Tasks(#[from] dsh_tasks::InstallError),
+    /// The tools that read, list and kill tasks.
+    #[error("cannot install the task tools: {0}")]
+    ToolTasks(#[from] dsh_tool_tasks::InstallError),
+    /// The `bash` tool.
+    #[error("cannot install the bash tool: {0}")]
+    ToolBash(#[from] dsh_tool_bash::InstallError),
+}
+
+impl Fault {
+    pub(crate) fn new(key: &str, problem: String) -> Self {
+        Self {
+            key: key.to_owned(),
+            problem,
+        }
+    }
+
+    /// The key or table that it is about, such as `bash.timeout_ms`; empty when the text is no TOML.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// What is wrong with it, and what would be right.
+    pub fn problem(&self) -> &str {
+        &self.problem
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.key.as_str() {
+            "" => f.write_str(&self.problem),
+            key => write!(f, "{key}: {}", self.problem),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, reason } => write!(f, "cannot read {}: {reason}", path.display()),
+            Self::Faults { origin, faults } => {
+                for (index, fault) in faults.iter().enumerate() {
+                    write!(f, "{}{origin}: {fault}", if index == 0 { "" } else { "\n" })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

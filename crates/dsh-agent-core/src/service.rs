@@ -1,0 +1,140 @@
+//! The services of one harness, put together and taken apart in order.
+
+use std::sync::Arc;
+
+use dsh_agent::AgentRegistry;
+use dsh_bash::BashExecutor;
+use dsh_bash_local::LocalBash;
+use dsh_scope::Scope;
+use dsh_system_prompt::PromptRegistry;
+use dsh_tasks::TaskRegistry;
+use dsh_tools::ToolRegistry;
+
+use crate::config::Config;
+use crate::error::{AssembleError, ConfigError};
+
+/// Handles to all services. Cheap to clone; none of them owns another.
+#[derive(Clone)]
+pub struct ServiceContext {
+    /// What everything here lives on. Agents and front doors live in it, too, and end before the services.
+    pub scope: Scope,
+    /// The live agents.
+    pub agents: AgentRegistry,
+    /// The tools that models can call.
+    pub tools: ToolRegistry,
+    /// What models are told about habits across calls.
+    pub prompts: PromptRegistry,
+    /// The tasks.
+    pub tasks: TaskRegistry,
+    /// Runs commands.
+    pub bash: Arc<dyn BashExecutor>,
+}
+
+/// The assembled services, and the right to shut them down.
+///
+/// Dropping it without [`shutdown`](Self::shutdown) waits for nothing: commands are told to end when the last handle
+/// goes, and what is left is named in the log.
+pub struct AgentCore {
+    context: ServiceContext,
+}
+
+impl AgentCore {
+    /// Checks the configuration, then installs the services, each after those it needs: executor, task registry, task
+    /// tools, `bash` tool. Nothing is started.
+    ///
+    /// # Errors
+    ///
+    /// [`AssembleError::Config`] with everything that is wrong with the configuration, before anything was installed;
+    /// the others name the service that could not be installed.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn assemble(config: Config) -> Result<Self, AssembleError> {
+        let faults = config.faults();
+        if !faults.is_empty() {
+            return Err(ConfigError::Faults {
+                origin: "configuration".to_owned(),
+                faults,
+            }
+            .into());
+        }
+        let scope = Scope::root("agent core");
+        let agents = AgentRegistry::new();
+        let tools = ToolRegistry::new();
+        let prompts = PromptRegistry::new();
+        // The executor closes after the registry: by then the registry has ended every task with its true cause.
+        let bash: Arc<dyn BashExecutor> = Arc::new(LocalBash::install(&scope, config.bash.clone())?);
+        let tasks = TaskRegistry::install(
+            &scope,
+            dsh_tasks::Deps {
+                agents: Some(agents.clone()),
+            },
+            config.tasks(),
+        )?;
+        let context = ServiceContext {
+            scope,
+            agents,
+            tools,
+            prompts,
+            tasks,
+            bash,
+        };
+        install_tools(&context, config)?;
+        Ok(Self { context })
+    }
+
+    /// The services.
+    pub fn context(&self) -> &ServiceContext {
+        &self.context
+    }
+
+    /// Takes the grace from everything that is being ended, now and from now on.
+    pub fn hurry(&self) {
+        self.context.bash.hurry();
+    }
+
+    /// Ends everything, in the reverse order of its installation: agents with their tasks first, then the tools, the
+    /// tasks that nobody owns, and what the executor still runs. Every call awaits the one shutdown.
+    ///
+    /// # Cancel safety
+    ///
+    /// The shutdown begins at the first poll and runs in a task of its own: dropping this future only stops waiting.
+    pub async fn shutdown(&self) {
+        if let Err(error) = self.context.scope.close().await {
+            tracing::error!("agent core: {error}");
+        }
+    }
+}
+
+/// Without the task tools no control surface is attached, and the registry refuses every start.
+fn install_tools(context: &ServiceContext, config: Config) -> Result<(), AssembleError> {
+    let ServiceContext {
+        scope,
+        tools,
+        prompts,
+        tasks,
+        bash,
+        agents: _,
+    } = context;
+    if config.tool_tasks.enabled {
+        let deps = dsh_tool_tasks::Deps {
+            tools: tools.clone(),
+            prompts: prompts.clone(),
+            tasks: tasks.clone(),
+        };
+        drop(dsh_tool_tasks::install(
+            scope,
+            deps,
+            config.tool_tasks.settings(),
+        )?);
+    }
+    let deps = dsh_tool_bash::Deps {
+        tools: tools.clone(),
+        prompts: prompts.clone(),
+        bash: Arc::clone(bash),
+        tasks: Some(tasks.clone()),
+    };
+    drop(dsh_tool_bash::install(scope, deps, config.tool_bash)?);
+    Ok(())
+}

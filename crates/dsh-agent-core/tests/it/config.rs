@@ -1,0 +1,157 @@
+//! The configuration file: defaults, faults, schema.
+
+use std::path::PathBuf;
+
+use dsh_agent_core::{AgentCore, AssembleError, Config, ConfigError, Source};
+use dsh_tasks::Vocabulary;
+use expect_test::{Expect, expect};
+use serde_json::Value;
+
+struct File {
+    path: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+fn file(text: &str) -> File {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.toml");
+    std::fs::write(&path, text).unwrap();
+    File { path, _dir: dir }
+}
+
+fn check_faults(text: &str, expected: Expect) {
+    let file = file(text);
+    let error = Config::from_file(&file.path).unwrap_err();
+    expected.assert_eq(&error.to_string().replace(file.path.to_str().unwrap(), "FILE"));
+}
+
+#[test]
+fn an_empty_file_is_the_defaults_and_they_are_valid() {
+    let file = file("");
+    assert_eq!(Config::from_file(&file.path).unwrap(), Config::default());
+}
+
+#[test]
+fn every_fault_is_named_at_once() {
+    check_faults(
+        r#"
+            vocabulary = "chore"
+            colour = "red"
+
+            [tasks]
+            max_concurrent_tasks_per_owner = 0
+            max_concurent = 3
+            dispose_timeout_ms = "soon"
+
+            [tool_tasks]
+            enabled = 1
+            wait_timeout_ms = 100
+            max_wait_timeout_ms = 50
+
+            [bash]
+            timeout_ms = -5
+            allow_env = ["HOME", 3]
+
+            [tool_bash]
+            leftover = "forget"
+        "#,
+        expect![[""]],
+    );
+}
+
+#[test]
+fn a_limit_may_not_be_negative_a_fraction_or_beyond_what_json_can_say() {
+    check_faults(
+        "[tasks]\nmax_concurrent_tasks_per_owner = -1\nretained_unowned = 1.5",
+        expect![[""]],
+    );
+    check_faults(
+        "[tasks]\nmax_concurrent_tasks_per_owner = 9007199254740992",
+        expect![[""]],
+    );
+}
+
+#[test]
+fn a_table_must_be_a_table() {
+    check_faults("tasks = 3\n[[bash]]\ntimeout_ms = 1", expect![[""]]);
+}
+
+#[test]
+fn broken_toml_is_shown_where_it_breaks() {
+    check_faults("[tasks]\nretained_unowned = = 3\n", expect![[""]]);
+}
+
+#[test]
+fn a_named_file_must_exist() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("none.toml");
+    let error = Config::load(Some(&path)).unwrap_err();
+    assert!(matches!(&error, ConfigError::Unreadable { path: named, .. } if *named == path));
+    let expected = format!(
+        "cannot read {}: No such file or directory (os error 2)",
+        path.display()
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_file_sets_what_it_names_and_says_where_it_is() {
+    let file =
+        file("vocabulary = \"job\"\n[tasks]\nmax_concurrent_tasks_per_owner = 1\n[bash]\ngrace_ms = 500");
+    let (config, source) = Config::load(Some(&file.path)).unwrap();
+    assert_eq!(source, Source::Named(file.path.clone()));
+    assert_eq!(source.to_string(), file.path.display().to_string());
+    assert_eq!(
+        (config.vocabulary, config.tasks.max_concurrent_tasks_per_owner),
+        (Vocabulary::Job, 1)
+    );
+    assert!(
+        (config.bash.grace_ms - 500.0).abs() < f64::EPSILON,
+        "a whole number is a number"
+    );
+}
+
+#[test]
+fn what_is_written_reads_back_as_itself() {
+    let mut config = Config {
+        vocabulary: Vocabulary::Job,
+        ..Config::default()
+    };
+    config.tool_tasks.enabled = false;
+    config.bash.cwd = Some("/srv".into());
+    config.bash.allow_env = vec!["GITHUB_TOKEN".into()];
+    assert_eq!(Config::from_file(&file(&config.to_toml()).path).unwrap(), config);
+}
+
+#[test]
+fn the_schema_describes_every_key_and_allows_no_other() {
+    let schema = Config::schema();
+    let written: toml::Table = Config::default().to_toml().parse().unwrap();
+    assert_eq!(schema["additionalProperties"], false);
+    for (table, keys) in &written {
+        let property = &schema["properties"][table];
+        let described = match property["$ref"].as_str() {
+            Some(reference) => schema.pointer(reference.trim_start_matches('#')).unwrap(),
+            None => property,
+        };
+        assert!(property["description"].is_string(), "{table}: {property}");
+        for key in keys.as_table().into_iter().flat_map(toml::Table::keys) {
+            assert!(
+                described["properties"][key]["description"].is_string(),
+                "{table}.{key}: {described}"
+            );
+            assert_eq!(described["additionalProperties"], Value::Bool(false), "{table}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn values_set_by_a_program_are_checked_too() {
+    let mut config = Config::default();
+    config.tasks.max_concurrent_tasks_per_owner = 0;
+    config.tool_tasks.wait_timeout_ms = f64::NAN;
+    let Err(AssembleError::Config(error)) = AgentCore::assemble(config) else {
+        panic!("assembled")
+    };
+    expect![[""]].assert_eq(&error.to_string());
+}

@@ -1,0 +1,14 @@
+//! The server over a pair of pipes, with a client that speaks raw lines and real commands.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the helpers of tests fail by panicking, as tests do"
+)]
+
+mod client;
+
+mod bad_input;
+mod delivery;
+mod handshake;
+mod requests;
+mod resources;
