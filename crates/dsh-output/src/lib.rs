@@ -45,6 +45,7 @@ mod window;
 mod spill;
 mod spill_dir;
 
+mod carry;
 mod render;
 mod reply;
 mod source;

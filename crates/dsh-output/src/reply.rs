@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::ops::Range;
 
+use crate::carry::Carry;
 use crate::log::Core;
 use crate::render::MAX_UNFINISHED;
 use crate::runs::Span;
 use crate::spill;
-use crate::view::{self, Carry, Choice, End, Part, View};
+use crate::view::{self, Choice, End, Part, View};
 use crate::{OutputLog, Rendering, Stream};
 
 /// What a reader asks for.

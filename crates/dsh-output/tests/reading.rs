@@ -1,4 +1,4 @@
-//! Reading ranges of a log: sections, notes, cursors, unfinished characters.
+//! Reading ranges of a log: sections, notes, cursors.
 
 mod common;
 
@@ -245,119 +245,6 @@ fn a_reply_without_room_says_so_and_moves_on() {
 }
 
 #[test]
-fn c231_c232_c233_c235_a_cut_never_makes_a_replacement_character() {
-    for (text, max) in [
-        ("€€€€", 4),
-        ("€€€€", 6),
-        ("ab😀😀cd", 6),
-        ("€", 2),
-        ("aé", 2),
-        ("éab", 2),
-    ] {
-        let log = in_memory(1_000);
-        log.append(Stream::Stdout, text.as_bytes());
-        log.close();
-        let read = sections(&log).read_from(0, max);
-        assert!(!read.text.contains('\u{fffd}'), "{read:?}");
-        let shown: usize = read
-            .text
-            .lines()
-            .filter(|line| !line.starts_with('['))
-            .map(str::len)
-            .sum();
-        assert_eq!(read.omitted, (text.len() - shown) as u64, "{read:?}");
-        assert!(shown <= max);
-    }
-}
-
-#[test]
-fn c226_c234_c239_a_character_across_the_edges_of_memory_stays_whole() {
-    let spilling = spilling(4, 100);
-    for byte in "a😀é".bytes() {
-        spilling.log.append(Stream::Stdout, &[byte]);
-    }
-    assert_eq!(whole(&spilling.log), "a😀é");
-}
-
-#[test]
-fn an_unfinished_character_at_the_live_end_is_left_for_the_next_read() {
-    let log = in_memory(1_000);
-    let reader = sections(&log);
-    log.append(Stream::Stdout, b"a\xe2\x82");
-    let read = reader.read_from(0, 100);
-    assert_eq!(
-        read,
-        OutputRead {
-            text: "a".into(),
-            next: 1,
-            omitted: 0
-        }
-    );
-    assert_eq!(
-        reader.read_from(1, 100),
-        OutputRead {
-            text: String::new(),
-            next: 1,
-            omitted: 0
-        }
-    );
-    log.append(Stream::Stdout, b"\xac!");
-    assert_eq!(reader.read_from(1, 100).text, "€!");
-    log.append(Stream::Stdout, b"\xf0\x9f");
-    assert_eq!(reader.read_from(5, 100).next, 5);
-    log.close();
-    assert_eq!(
-        reader.read_from(5, 100),
-        OutputRead {
-            text: "\u{fffd}".into(),
-            next: 7,
-            omitted: 0
-        }
-    );
-}
-
-#[test]
-fn an_unfinished_character_never_hides_the_other_stream() {
-    let log = in_memory(1_000);
-    let reader = sections(&log);
-    log.append(Stream::Stdout, b"a\xe2\x82");
-    log.append(Stream::Stderr, b"password: ");
-    let read = reader.read_from(0, 100);
-    assert_eq!((read.text.as_str(), read.next), ("a\n[stderr]\npassword: ", 13));
-    log.append(Stream::Stderr, b"ok");
-    log.append(Stream::Stdout, b"\xac!");
-    assert_eq!(reader.read_from(13, 100).text, "€!\n[stderr]\nok");
-    assert_eq!(log.reader(Rendering::Interleaved).read_from(13, 100).text, "ok€!");
-}
-
-#[test]
-fn an_escape_sequence_cut_by_a_read_is_never_shown() {
-    let log = in_memory(10_000);
-    let reader = sections(&log);
-    log.append(Stream::Stdout, b"red: \x1b[3");
-    let read = reader.read_from(0, 100);
-    assert_eq!((read.text.as_str(), read.next), ("red: ", 5));
-    log.append(Stream::Stdout, b"1mtext");
-    assert_eq!(reader.read_from(5, 100).text, "text");
-    // At a fixed end the reply that has the last byte knows what it belongs to.
-    assert_eq!(reader.read_range(0, 7, 100).text, "red: ");
-    assert_eq!(reader.read_from(7, 100).text, "text");
-    // Behind a gap it belongs to nothing.
-    assert_eq!(
-        reader.read_from(7, 1).text,
-        "[6 bytes omitted here; no longer available]\nt"
-    );
-}
-
-#[test]
-fn a_reader_does_not_wait_for_an_endless_escape_sequence() {
-    let log = in_memory(10_000);
-    log.append(Stream::Stdout, b"\x1b]0;");
-    log.append(Stream::Stdout, &[b'x'; 600]);
-    assert_eq!(sections(&log).read_from(0, 10_000).next, 604);
-}
-
-#[test]
 fn text_without_a_newline_is_readable_at_once() {
     let log = in_memory(1_000);
     log.append(Stream::Stdout, b"Password: ");
@@ -367,74 +254,16 @@ fn text_without_a_newline_is_readable_at_once() {
 }
 
 #[test]
-fn the_tail_is_the_last_rendered_lines_of_both_streams() {
-    let log = in_memory(1_000);
-    let reader = sections(&log);
-    assert_eq!(reader.tail(5, 400), "");
-    log.append(Stream::Stdout, b"1\n2\n3\n4\n");
-    log.append(Stream::Stderr, b"\x1b[31merror\x1b[0m: no\n");
-    log.append(Stream::Stdout, b" 10%\r 99%\r\n\n");
-    assert_eq!(reader.tail(5, 400), "2\n3\n4\nerror: no\n 99%");
-    assert_eq!(reader.tail(5, 15), "error: no\n 99%");
-    assert_eq!(reader.tail(1, 400), " 99%");
-    assert_eq!(reader.tail(0, 400), "");
-    assert_eq!(reader.tail(5, 0), "");
-    assert_eq!(reader.read_from(0, 0).next, log.len());
-}
-
-#[test]
-fn the_tail_cuts_a_long_line_at_a_character() {
-    let log = in_memory(64_000);
-    log.append(Stream::Stdout, "é".repeat(10_000).as_bytes());
-    let tail = sections(&log).tail(5, 399);
-    assert_eq!(tail, "é".repeat(199));
-    log.append(Stream::Stdout, b"\nlast");
-    assert_eq!(sections(&log).tail(5, 400), "last");
-}
-
-#[test]
-fn the_tail_never_contains_a_note() {
-    let log = in_memory(20);
-    log.append(Stream::Stdout, &[b'x'; 5_000]);
-    log.append(Stream::Stdout, b"\nlast");
-    assert_eq!(sections(&log).tail(5, 400), "xxxxx\nlast");
-}
-
-#[test]
-fn c24_each_stream_has_its_own_budget() {
-    let spilling = spilling(300, 10_000);
-    let log = &spilling.log;
-    for index in 0..50 {
-        log.append(Stream::Stdout, format!("out {index:05}\n").as_bytes());
-        log.append(Stream::Stderr, format!("err {index:05}\n").as_bytes());
+fn c64_c65_a_lossy_read_names_the_file_and_keeps_the_section() {
+    for (stream, header) in [(Stream::Stdout, ""), (Stream::Stderr, "[stderr]\n")] {
+        let spilling = spilling(100, 10_000);
+        spilling.log.append(stream, &[b'x'; 1_000]);
+        let read = sections(&spilling.log).read_from(0, 100);
+        let x = "x".repeat(50);
+        let note = "[900 bytes omitted here; full output: FILE bytes 50-949]";
+        assert_eq!(
+            masked(&spilling.log, &read.text),
+            format!("{header}{x}\n{note}\n{header}{x}")
+        );
     }
-    log.close();
-    let stdout = log.stream_text(Stream::Stdout, 500);
-    assert!(!stdout.truncated);
-    assert_eq!(
-        stdout.text,
-        (0..50)
-            .map(|index| format!("out {index:05}\n"))
-            .collect::<String>()
-    );
-    let stderr = log.stream_text(Stream::Stderr, 40);
-    assert!(stderr.truncated);
-    expect![[r#"
-        err 00000
-        err 00001
-        [460 bytes omitted here; full output: FILE bytes 50-959]
-        err 00048
-        err 00049
-    "#]]
-    .assert_eq(&masked(log, &stderr.text));
-}
-
-#[test]
-fn a_stream_survives_a_flood_of_the_other() {
-    let spilling = spilling(1_000, 10_000_000);
-    let log = &spilling.log;
-    log.append(Stream::Stdout, &[b'x'; 100_000]);
-    log.append(Stream::Stderr, b"the reason\n");
-    log.append(Stream::Stdout, &[b'x'; 100_000]);
-    assert_eq!(log.stream_text(Stream::Stderr, 500).text, "the reason\n");
 }
