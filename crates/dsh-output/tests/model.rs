@@ -146,8 +146,6 @@ fn run(log: &OutputLog, steps: Vec<Step>, memory: usize, cap: usize) -> Result<(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     #[test]
     fn replies_from_memory_are_exact(steps in steps(ascii()), memory in 0_usize..100) {
         run(&in_memory(memory), steps, memory, 0)?;
