@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
-
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
