@@ -157,11 +157,7 @@ impl Scope {
     ///
     /// Closing begins at the first poll and runs in a task of its own: dropping this future only stops waiting.
     pub async fn close(&self) -> Result<(), CloseError> {
-        if Lineage::current().contains(self.core.id) {
-            return Err(CloseError::FromWithin {
-                scope: self.core.name.clone(),
-            });
-        }
+        self.closable_here()?;
         match self.core.close().wait_for(|over| *over).await {
             Ok(_) => Ok(()),
             Err(_) => Err(CloseError::Interrupted {

@@ -1,10 +1,5 @@
 //! Who is woken, and when.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
-
 use tokio_test::{assert_pending, assert_ready, task};
 
 use super::{notice, texts};
@@ -129,34 +124,4 @@ fn notices_injected_while_others_lease_are_told_once_each() {
     told.sort();
     told.dedup();
     assert_eq!(told.len(), 400);
-}
-
-#[test]
-fn no_wake_up_is_lost_between_looking_and_waiting() {
-    const ROUNDS: usize = 5_000;
-    let (inbox, over) = (Inbox::new(), AtomicBool::new(false));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    let lost = std::thread::scope(|threads| {
-        threads.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                // The next notice comes when the reader has just found nothing and is about to wait.
-                if inbox.pending() == 0 {
-                    inbox.inject(notice("a", "a"));
-                }
-            }
-        });
-        let read = async {
-            for _ in 0..ROUNDS {
-                inbox.arrived().await;
-                inbox.lease().commit();
-            }
-        };
-        let read = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(10), read).await });
-        over.store(true, Ordering::Relaxed);
-        read.is_err()
-    });
-    assert!(!lost, "a notice was here and the reader was not told");
 }
