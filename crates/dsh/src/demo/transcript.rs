@@ -1,0 +1,106 @@
+//! Calls through the real tool pipeline, logged and printed as they happen.
+
+use std::sync::Arc;
+
+use dsh_agent::Agent;
+use dsh_llm::{CallId, text_of};
+use dsh_session::EventData;
+use dsh_tools::{ToolContext, ToolRegistry};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::DemoError;
+
+/// One agent's calls and what came back.
+pub(crate) struct Transcript<'a> {
+    agent: &'a Arc<Agent>,
+    tools: &'a ToolRegistry,
+    calls: u32,
+}
+
+impl<'a> Transcript<'a> {
+    /// An empty transcript of `agent`.
+    pub(crate) fn new(agent: &'a Arc<Agent>, tools: &'a ToolRegistry) -> Self {
+        Self {
+            agent,
+            tools,
+            calls: 0,
+        }
+    }
+
+    /// Prints a heading.
+    pub(crate) fn chapter(&self, heading: &str) {
+        println!("\n== {heading}");
+    }
+
+    /// Prints a remark.
+    pub(crate) fn note(&self, remark: &str) {
+        println!("-- {remark}");
+    }
+
+    /// Calls a tool. The result counts as delivered once it is in the session log.
+    pub(crate) async fn call(&mut self, tool: &str, args: Value) -> String {
+        self.calls += 1;
+        let call_id = CallId::new(format!("call-{}", self.calls));
+        println!(">> {tool} {args}");
+        let session = self.agent.session();
+        session.append(EventData::ToolCall {
+            call_id: call_id.clone(),
+            name: tool.to_owned(),
+            arguments: args.to_string(),
+        });
+        let context = ToolContext {
+            caller: Some(Arc::clone(self.agent)),
+            token: CancellationToken::new(),
+            call_id: call_id.clone(),
+        };
+        let result = self.tools.execute(tool, args, context).await;
+        let text = text_of(&result.content);
+        session.append(EventData::ToolResult {
+            call_id,
+            content: result.content,
+            is_error: result.is_error,
+        });
+        result.deliveries.deliver_all();
+        print_indented("<< ", &text);
+        text
+    }
+
+    /// Starts a background command and returns its task's id.
+    pub(crate) async fn start(&mut self, description: &str, command: &str) -> Result<String, DemoError> {
+        let args = json!({"command": command, "description": description, "run_in_background": true});
+        let answer = self.call("bash", args).await;
+        match answer
+            .strip_prefix("started background ")
+            .and_then(|rest| rest.split_once(' '))
+        {
+            Some((_, id)) => Ok(id.to_owned()),
+            None => Err(DemoError::NotStarted(answer)),
+        }
+    }
+
+    /// Waits until the agent is told something, and logs it as the model would see it.
+    pub(crate) async fn notice(&mut self) -> String {
+        let inbox = self.agent.inbox();
+        inbox.arrived().await;
+        let lease = inbox.lease();
+        let mut told = Vec::new();
+        for message in lease.messages() {
+            self.agent
+                .session()
+                .append(EventData::UserMessage(message.clone()));
+            told.push(text_of(&message.content));
+        }
+        lease.commit();
+        let told = told.join("\n");
+        print_indented("!! ", &told);
+        told
+    }
+}
+
+/// Prints a text with a mark before its first line and the others aligned below.
+fn print_indented(mark: &str, text: &str) {
+    for (number, line) in text.lines().enumerate() {
+        println!("{}{line}", if number == 0 { mark } else { "   " });
+    }
+}

@@ -1,0 +1,46 @@
+//! The configuration: loaded once, and shown on request.
+
+use std::path::Path;
+
+use dsh_agent_core::{AgentCore, Config, ConfigError};
+
+use crate::Failure;
+use crate::cli::ConfigAction;
+
+/// The configuration in force.
+///
+/// # Errors
+///
+/// Every fault of the file at once.
+pub(crate) fn load(explicit: Option<&Path>) -> Result<Config, ConfigError> {
+    Config::load(explicit).map(|(config, _)| config)
+}
+
+/// `dsh config …`
+pub(crate) fn print(action: ConfigAction, explicit: Option<&Path>) -> Result<u8, Failure> {
+    match action {
+        ConfigAction::Schema => println!("{:#}", Config::schema()),
+        ConfigAction::Show => {
+            let (config, source) = Config::load(explicit)?;
+            println!("# {source}\n{}", config.to_toml());
+        }
+        ConfigAction::Surface => print!("{}", surface(load(explicit)?)?),
+    }
+    Ok(0)
+}
+
+/// What the tools and the prompt of this configuration look like to a model.
+fn surface(config: Config) -> Result<String, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let core = AgentCore::assemble(config)?;
+        let context = core.context();
+        let prompt = context.prompts.assemble()?;
+        let surface =
+            dsh_tool_tasks::model_surface(&context.tools.definitions(), &prompt, context.tasks.vocabulary());
+        core.shutdown().await;
+        Ok(surface)
+    })
+}
