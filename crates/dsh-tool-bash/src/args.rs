@@ -14,7 +14,7 @@ pub(crate) struct BashArgs {
     pub(crate) command: String,
     /// What it does, in 5 to 10 words for the user, e.g. "Run the unit tests", "List open ports".
     pub(crate) description: String,
-    /// Milliseconds until the command and all it started are ended.
+    /// Milliseconds until the command and all it started are ended; background commands have none unless set.
     #[serde(rename = "timeoutMs")]
     pub(crate) timeout_ms: Option<f64>,
     /// Directory to run in; relative paths start at the session's.
