@@ -55,7 +55,17 @@ fn every_fault_is_named_at_once() {
             [tool_bash]
             leftover = "forget"
         "#,
-        expect![[""]],
+        expect![[r#"
+            FILE: bash.allow_env: invalid type: integer `3`, expected a string
+            FILE: tasks.dispose_timeout_ms: invalid type: string "soon", expected a number
+            FILE: tasks.max_concurent: unknown key `max_concurent`, expected one of `max_concurrent_tasks_per_owner`, `retained_unowned`, `dispose_timeout_ms`
+            FILE: tool_bash.leftover: unknown value `forget`, expected one of `adopt`, `end`, `leave`
+            FILE: tool_tasks.enabled: invalid type: integer `1`, expected a boolean
+            FILE: colour: unknown key `colour`, expected one of `vocabulary`, `tasks`, `tool_tasks`, `bash`, `tool_bash`
+            FILE: vocabulary: unknown value `chore`, expected `task` or `job`
+            FILE: tasks.max_concurrent_tasks_per_owner: must be a whole number from 1 to 9007199254740991, is 0
+            FILE: tool_tasks: tool-tasks: wait_timeout_ms (100) exceeds max_wait_timeout_ms (50)
+            FILE: bash: bash-local: timeout_ms must be a positive finite number"#]],
     );
 }
 
@@ -63,22 +73,36 @@ fn every_fault_is_named_at_once() {
 fn a_limit_may_not_be_negative_a_fraction_or_beyond_what_json_can_say() {
     check_faults(
         "[tasks]\nmax_concurrent_tasks_per_owner = -1\nretained_unowned = 1.5",
-        expect![[""]],
+        expect![[r#"
+            FILE: tasks.max_concurrent_tasks_per_owner: invalid value: integer `-1`, expected a whole number
+            FILE: tasks.retained_unowned: invalid type: number `1.5`, expected a whole number"#]],
     );
     check_faults(
         "[tasks]\nmax_concurrent_tasks_per_owner = 9007199254740992",
-        expect![[""]],
+        expect![
+            "FILE: tasks.max_concurrent_tasks_per_owner: must be a whole number from 1 to 9007199254740991, is 9007199254740992"
+        ],
     );
 }
 
 #[test]
 fn a_table_must_be_a_table() {
-    check_faults("tasks = 3\n[[bash]]\ntimeout_ms = 1", expect![[""]]);
+    check_faults(
+        "tasks = 3\n[[bash]]\ntimeout_ms = 1",
+        expect![[r#"
+        FILE: bash: must be a table ([bash]), is a value of type array
+        FILE: tasks: must be a table ([tasks]), is a value of type integer"#]],
+    );
 }
 
 #[test]
 fn broken_toml_is_shown_where_it_breaks() {
-    check_faults("[tasks]\nretained_unowned = = 3\n", expect![[""]]);
+    check_faults("[tasks]\nretained_unowned = = 3\n", expect![[r#"
+        FILE: TOML parse error at line 2, column 20
+              |
+            2 | retained_unowned = = 3
+              |                    ^
+            extra `=`, expected nothing"#]]);
 }
 
 #[test]
@@ -153,5 +177,8 @@ async fn values_set_by_a_program_are_checked_too() {
     let Err(AssembleError::Config(error)) = AgentCore::assemble(config) else {
         panic!("assembled")
     };
-    expect![[""]].assert_eq(&error.to_string());
+    expect![[r#"
+        configuration: tasks.max_concurrent_tasks_per_owner: must be a whole number from 1 to 9007199254740991, is 0
+        configuration: tool_tasks: tool-tasks: wait_timeout_ms (NaN) must be a number of milliseconds, at least 1"#]]
+    .assert_eq(&error.to_string());
 }

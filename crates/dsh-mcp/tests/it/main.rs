@@ -2,6 +2,7 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
+    clippy::unwrap_used,
     reason = "the helpers of tests fail by panicking, as tests do"
 )]
 
