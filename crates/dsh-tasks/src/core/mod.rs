@@ -33,7 +33,7 @@ pub use ledger::{Killed, Ledger, Opened};
 pub use record::{Dispatched, Facts, OWNER_DISPOSED, Record, Told, Verdict};
 pub use reservation::{Cleanup, Committed, Refused, Reservation};
 pub use sync::Mutex;
-pub use table::{Life, Limits, Table};
+pub use table::{Bucket, Life, Limits, Table};
 pub use teardown::Ending;
 
 /// Whose a task is: the exact instance for its life, the session for access.

@@ -60,9 +60,9 @@ impl<W: Clone> Ledger<W> {
                 return Err(Refused::Closing);
             }
             if let Some(owner) = &owner {
-                let cleanup = match table.owners.get(&owner.instance) {
-                    Some(OwnerLife::Attached) => Cleanup::Attached,
-                    Some(OwnerLife::Ending) | None => Cleanup::Missing,
+                let cleanup = match table.is_attached(owner.instance) {
+                    true => Cleanup::Attached,
+                    false => Cleanup::Missing,
                 };
                 attach(cleanup).map_err(Refused::Owner)?;
                 table.owners.insert(owner.instance, OwnerLife::Attached);

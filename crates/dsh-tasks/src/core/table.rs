@@ -23,7 +23,7 @@ pub struct Limits {
 }
 
 /// Identity of an exact owner; `None` is the bucket that all unowned work shares.
-pub(super) type Bucket = Option<InstanceId>;
+pub type Bucket = Option<InstanceId>;
 
 #[derive(Debug)]
 pub struct Table<W> {
@@ -77,6 +77,11 @@ impl<W: Clone> Table<W> {
             expired: HashMap::new(),
             effects: VecDeque::new(),
         }
+    }
+
+    /// Whether the cleanup of an owner is attached and has not begun.
+    pub fn is_attached(&self, owner: InstanceId) -> bool {
+        self.owners.get(&owner) == Some(&OwnerLife::Attached)
     }
 
     /// Whether disposal has begun.
@@ -135,7 +140,7 @@ impl<W: Clone> Table<W> {
     }
 
     /// How much of its limit a bucket has used.
-    pub(super) fn used(&self, bucket: Bucket) -> u64 {
+    pub fn used(&self, bucket: Bucket) -> u64 {
         let live = self.live(bucket).count() as u64;
         live + self.reserved.get(&bucket).copied().unwrap_or(0)
     }

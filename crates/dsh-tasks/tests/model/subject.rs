@@ -1,0 +1,295 @@
+//! The core, driven as the service drives it, one step at a time.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+use dsh_agent::{AgentRegistry, AgentSpec, InstanceId};
+use dsh_scope::Scope;
+use dsh_session::SessionId;
+use dsh_tasks::{
+    CancelRequest, Cause, Kind, Outcome, Survivor, TaskId, Vocabulary,
+    core::{Claim, Committed, Dispatched, Effect, Ending, Facts, Killed, Ledger, Limits, Owner, Verdict},
+};
+use proptest_state_machine::StateMachineTest;
+
+use crate::reference::{Byte, End, LIMIT, NOBODY, OWNERS, Step, World};
+
+pub(crate) struct Subject {
+    ledger: Arc<Ledger<()>>,
+    ids: Vec<TaskId>,
+    lengths: Vec<u64>,
+    claims: Vec<Option<Claim<()>>>,
+    gone: [bool; OWNERS],
+    /// What the done events of each task said.
+    done: HashMap<TaskId, Vec<bool>>,
+    settled: HashMap<TaskId, usize>,
+    now: u64,
+}
+
+impl StateMachineTest for Subject {
+    type SystemUnderTest = Self;
+    type Reference = World;
+
+    fn init_test(_: &World) -> Self {
+        let limits = Limits {
+            per_owner: LIMIT as u64,
+            retained_unowned: usize::MAX,
+            vocabulary: Vocabulary::Task,
+        };
+        Self {
+            ledger: Ledger::new(limits, || {}),
+            ids: Vec::new(),
+            lengths: Vec::new(),
+            claims: Vec::new(),
+            gone: [false; OWNERS],
+            done: HashMap::new(),
+            settled: HashMap::new(),
+            now: 0,
+        }
+    }
+
+    fn apply(mut subject: Self, _: &World, step: Step) -> Self {
+        subject.now += 1;
+        subject.take(step);
+        subject.dispatch();
+        subject
+    }
+
+    fn check_invariants(subject: &Self, world: &World) {
+        for (at, task) in world.tasks.iter().enumerate() {
+            let id = &subject.ids[at];
+            let done = subject.done.get(id).cloned().unwrap_or_default();
+            assert_eq!(done, Vec::from_iter(task.announced), "done events of {id}");
+            let settled = subject.settled.get(id).copied().unwrap_or(0);
+            assert_eq!(
+                settled,
+                usize::from(task.end.is_some()),
+                "releases of waits for {id}"
+            );
+            subject.check_record(world, at);
+        }
+        assert_eq!(subject.ids.len(), world.tasks.len(), "admission");
+        for owner in 0..OWNERS {
+            let used = subject.ledger.look(|table| table.used(instance(owner)));
+            assert_eq!(used as usize, world.used(owner), "slots of owner {owner}");
+            subject.check_visible(world, owner);
+        }
+    }
+}
+
+impl Subject {
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Start(owner) => self.start(owner),
+            Step::Settle(task, end) => {
+                let id = self.ids[task].clone();
+                self.ledger.settle(&id, outcome(end), Verdict::Producer, self.now);
+            }
+            Step::Write(task, n) => self.lengths[task] += n as u64,
+            Step::Read(task) => self.read(task),
+            Step::Wait(task) => {
+                let id = self.ids[task].clone();
+                let caller = self.caller(&id);
+                let opened = self.ledger.open_waiting(&id, caller.as_ref()).unwrap();
+                self.claims.push(Some(opened.claim));
+            }
+            Step::Resolve(at) => {
+                let (_, claim) = self.claims[at].take().unwrap().resolve();
+                self.claims[at] = Some(claim);
+            }
+            Step::Kill(task, works) => self.kill(task, works),
+            Step::Deliver(at) => {
+                self.claims[at].take().unwrap().deliver();
+            }
+            Step::Abandon(at) => drop(self.claims[at].take()),
+            Step::EndOwner(owner) => {
+                self.gone[owner] = true;
+                self.end(Ending::Owner(instance(owner).unwrap()));
+            }
+            Step::Close => self.end(Ending::Service),
+            Step::Clear(owner) => {
+                let ending = Ending::Owner(instance(owner).unwrap());
+                assert!(self.ledger.is_idle(ending));
+                assert!(self.ledger.shut(ending).is_empty());
+                self.ledger.clear(ending);
+            }
+        }
+    }
+
+    fn start(&mut self, owner: usize) {
+        let attach = |_| if self.gone[owner] { Err(()) } else { Ok(()) };
+        let Ok(reservation) = self.ledger.reserve(owner_of(owner), self.now, attach) else {
+            return;
+        };
+        let facts = Facts {
+            kind: Kind::new("t").unwrap(),
+            label: "l".to_owned(),
+            output_limit_bytes: None,
+        };
+        let Committed::Task(id) = reservation.commit(facts, (), self.now) else {
+            panic!("a disposal began within one step");
+        };
+        self.ids.push(id);
+        self.lengths.push(0);
+    }
+
+    fn read(&mut self, task: usize) {
+        let id = self.ids[task].clone();
+        let caller = self.caller(&id);
+        let opened = self.ledger.open(&id, caller.as_ref()).unwrap();
+        let mut claim = opened.claim;
+        for stretch in opened.unread {
+            claim.lease(stretch.start..stretch.end.unwrap_or(self.lengths[task]));
+        }
+        self.claims.push(Some(claim));
+    }
+
+    fn kill(&mut self, task: usize, works: bool) {
+        let id = self.ids[task].clone();
+        let caller = self.caller(&id);
+        let request = CancelRequest {
+            cause: Cause::Caller,
+            reason: None,
+        };
+        let hook = |()| if works { Ok(()) } else { Err(()) };
+        match self
+            .ledger
+            .kill(&id, caller.as_ref(), &request, |()| hook(()))
+            .unwrap()
+        {
+            Ok(Killed::Requested { claim, .. }) => self.claims.push(Some(claim)),
+            Ok(Killed::AlreadyFinished(opened)) => self.claims.push(Some(opened.claim)),
+            Err(()) => {}
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        let (_, live) = self.ledger.begin(ending);
+        for (id, ()) in live {
+            self.ledger.cancel(&id, || 0, || Ok(())).unwrap();
+        }
+    }
+
+    /// What the service's dispatcher does.
+    fn dispatch(&mut self) {
+        let mut last_settled = None;
+        for effect in self.ledger.take_effects() {
+            match effect {
+                Effect::Settled { snapshot, work: () } => {
+                    *self.settled.entry(snapshot.id.clone()).or_default() += 1;
+                    last_settled = Some(snapshot.id);
+                }
+                Effect::Done { snapshot, work: () } => {
+                    if last_settled.is_some() {
+                        assert_eq!(
+                            last_settled,
+                            Some(snapshot.id.clone()),
+                            "waits are released first"
+                        );
+                    }
+                    self.done
+                        .entry(snapshot.id.clone())
+                        .or_default()
+                        .push(snapshot.reported);
+                    self.ledger.dispatched(&snapshot.id, Dispatched::Over);
+                }
+                Effect::Changed(_) | Effect::Dropped(()) => {}
+            }
+        }
+    }
+
+    fn check_record(&self, world: &World, at: usize) {
+        let (id, task) = (&self.ids[at], &world.tasks[at]);
+        let seen = self.ledger.look(|table| {
+            let record = table.record(id)?;
+            Some((record.snapshot(), record.cursor.unread()))
+        });
+        assert_eq!(seen.is_none(), task.dropped, "record of {id}");
+        let Some((snapshot, unread)) = seen else {
+            return;
+        };
+        let status = match task.end {
+            Some(end) => end.status(),
+            None if task.stopping => dsh_tasks::TaskStatus::Stopping,
+            None => dsh_tasks::TaskStatus::Running,
+        };
+        assert_eq!(snapshot.status, status, "status of {id}");
+        assert_eq!(snapshot.reported, world.reported(at), "reported of {id}");
+        assert_eq!(snapshot.finished_at.is_some(), task.end.is_some());
+        assert!(
+            snapshot
+                .finished_at
+                .is_none_or(|finished| finished >= snapshot.started_at)
+        );
+        let bytes = 0..self.lengths[at];
+        let is_unread = |byte: &u64| {
+            unread
+                .iter()
+                .any(|s| s.start <= *byte && s.end.is_none_or(|end| *byte < end))
+        };
+        let unread: Vec<u64> = bytes.filter(is_unread).collect();
+        let expected = task
+            .bytes
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == Byte::Unread);
+        let expected: Vec<u64> = expected.map(|(at, _)| at as u64).collect();
+        assert_eq!(unread, expected, "unread bytes of {id}");
+    }
+
+    fn check_visible(&self, world: &World, caller: usize) {
+        let session = owner_of(caller).map(|owner| owner.session);
+        let visible: Vec<TaskId> = self.ledger.look(|table| {
+            let visible = table.visible(session.as_ref());
+            visible.map(|record| record.id.clone()).collect()
+        });
+        let is_visible = |owner: usize| owner == NOBODY || owner_of(owner).map(|o| o.session) == session;
+        let tasks = world.tasks.iter().zip(&self.ids);
+        let expected = tasks.filter(|(task, _)| !task.dropped && is_visible(task.owner));
+        let expected: Vec<TaskId> = expected.map(|(_, id)| id.clone()).collect();
+        assert_eq!(visible, expected, "visible to owner {caller}");
+    }
+
+    fn caller(&self, id: &TaskId) -> Option<SessionId> {
+        let owner = self.ledger.look(|table| table.record(id)?.owner.clone());
+        owner.map(|owner| owner.session)
+    }
+}
+
+fn outcome(end: End) -> Outcome {
+    match end {
+        End::Completed => Outcome::completed(),
+        End::Killed => Outcome::killed(),
+        End::Failed => Outcome::failed(),
+        End::Survived => Outcome::killed().survivors(vec![Survivor {
+            pid: 1,
+            command: "init".to_owned(),
+        }]),
+    }
+}
+
+fn owner_of(owner: usize) -> Option<Owner> {
+    let session = ["a", "a", "b"].get(owner)?;
+    Some(Owner {
+        instance: instance(owner)?,
+        session: SessionId::new(*session),
+    })
+}
+
+fn instance(owner: usize) -> Option<InstanceId> {
+    static INSTANCES: OnceLock<Vec<InstanceId>> = OnceLock::new();
+    let instances = INSTANCES.get_or_init(|| {
+        let create = |id: &str| {
+            let spec = AgentSpec {
+                id: SessionId::new(id),
+                cwd: None,
+                within: Scope::root("model"),
+            };
+            AgentRegistry::new().create(spec).unwrap().agent().instance()
+        };
+        ["a", "a", "b"].map(create).to_vec()
+    });
+    instances.get(owner).copied()
+}
