@@ -55,6 +55,18 @@ pub enum SpawnError {
     /// SIGCHLD is ignored in this program, so the kernel would forget how a process ended.
     #[error("SIGCHLD is ignored in this program, so no exit could be seen: call guard_entry() first in main")]
     ExitsIgnored,
+    /// The program that is to guard commands does not do so.
+    #[error("cannot guard commands with {}: {}", .program.display(), named(.source))]
+    Supervisor {
+        /// The program.
+        program: PathBuf,
+        /// What the system said, or what the program did.
+        source: io::Error,
+    },
+    /// The guard was killed before it told whether the program started. The program may have run; nothing of it
+    /// is left.
+    #[error("guard lost before the program was seen to start")]
+    GuardLost,
     /// The tokio runtime shut down before the process was started.
     #[error("the runtime shut down before the process was started")]
     Shutdown,
@@ -67,11 +79,13 @@ impl SpawnError {
             SpawnError::Program { source, .. }
             | SpawnError::Directory { source, .. }
             | SpawnError::Resources { source, .. }
+            | SpawnError::Supervisor { source, .. }
             | SpawnError::TooLong { source } => source.raw_os_error(),
             SpawnError::EmptyProgram
             | SpawnError::Nul { .. }
             | SpawnError::EnvName { .. }
             | SpawnError::ExitsIgnored
+            | SpawnError::GuardLost
             | SpawnError::Shutdown => None,
         }
     }
@@ -93,6 +107,25 @@ impl SpawnError {
             source: source.into(),
         }
     }
+}
+
+/// Why commands cannot be guarded.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// This program cannot be its own guard.
+    #[error("this program cannot guard commands: call guard_entry() first in main, or name the helper dsh-guard")]
+    NotOffered,
+    /// The helper is not there.
+    #[error("cannot guard commands with {}: {}", .helper.display(), named(.source))]
+    Helper {
+        /// The helper as it was named.
+        helper: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There are no guards on this system.
+    #[error("commands are guarded on Linux only")]
+    Unsupported,
 }
 
 /// Whether the system is out of something, whatever was asked of it.

@@ -16,9 +16,26 @@ pub enum LeaderExit {
     },
     /// Somebody else in this program took the exit status (a `waitpid(-1)`), so how it ended is not known.
     Lost,
+    /// The guard that would have seen it was killed before.
+    GuardLost,
 }
 
-/// `exit code: 3`, `signal: SIGTERM`, `exit status lost`.
+#[cfg(target_os = "linux")]
+impl LeaderExit {
+    /// From the status that a wait gives.
+    pub(crate) fn from_status(status: i32) -> LeaderExit {
+        if libc::WIFEXITED(status) {
+            LeaderExit::Code(libc::WEXITSTATUS(status))
+        } else {
+            LeaderExit::Signal {
+                signal: Signal::new(libc::WTERMSIG(status)),
+                core_dumped: libc::WCOREDUMP(status),
+            }
+        }
+    }
+}
+
+/// `exit code: 3`, `signal: SIGTERM`, `exit status lost`, `guard lost`.
 impl fmt::Display for LeaderExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -32,6 +49,7 @@ impl fmt::Display for LeaderExit {
                 core_dumped: true,
             } => write!(f, "signal: {signal} (core dumped)"),
             LeaderExit::Lost => f.write_str("exit status lost"),
+            LeaderExit::GuardLost => f.write_str("guard lost"),
         }
     }
 }
@@ -98,4 +116,9 @@ pub enum Proof {
     NotProven,
     /// The leader's process group was seen empty. A process that left the group (`setsid`) is not covered.
     Group,
+    /// The guard had no child left, wherever members went: nobody is left. It also ends the tree when this program
+    /// is killed.
+    Guard,
+    /// The guard was lost; the supervisor ended what it left behind and had no such child left: nobody is left.
+    Supervisor,
 }

@@ -1,7 +1,52 @@
+//! The processes between this program and its commands: one supervisor, and a guard for each command.
+//!
+//! ```text
+//! this program ── supervisor            one per launcher; no threads; a subreaper in a session of its own
+//!       └───────────── guard            a fork of it; a subreaper in a session of its own
+//!                        └── leader     the command, in a session of its own
+//! ```
+//!
+//! **Invariants**
+//!
+//! 1. Whatever a command starts stays below its guard: an orphan is re-parented to the nearest subreaper. So
+//!    *no child left to wait for* (`ECHILD`) is the proof that the tree is empty.
+//! 2. Nobody but the leader's parent knows the leader, and nobody but this program knows the guard: there is
+//!    one socket per command, whose end is seen by either side. The end of this program ends the guard's tree.
+//! 3. A guard that is gone leaves its orphans to the supervisor, which has no children but guards and such
+//!    orphans, tells them apart by how it hears of their end, and ends all orphans.
+//! 4. Neither of the two blocks on anything but its own poll; both have every signal blocked but SIGCHLD, which
+//!    is read from a descriptor, and neither has an environment or arguments that tell anything.
+
+#[cfg(target_os = "linux")]
+mod command;
+#[cfg(target_os = "linux")]
+mod ending;
+#[cfg(target_os = "linux")]
+pub(crate) mod members;
+#[cfg(target_os = "linux")]
+mod poll;
+#[cfg(target_os = "linux")]
+mod supervisor;
+#[cfg(target_os = "linux")]
+pub(crate) mod wire;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[cfg(target_os = "linux")]
+pub(crate) use self::wire::Stage;
 use crate::sys;
 
-/// Puts the program into a known state. To be called first in a plain `fn main`, before any other thread
-/// and any runtime exists.
+/// The one argument of a program that is started as a supervisor.
+pub(crate) const SUPERVISOR: &std::ffi::CStr = c"dsh-guard-supervisor";
+
+static OFFERED: AtomicBool = AtomicBool::new(false);
+
+/// Offers this program as the guard of its own commands, and puts it into a known state. To be called first in
+/// a plain `fn main`, before any other thread and any runtime exists.
+///
+/// A [`Launcher`](crate::Launcher) that is told to guard commands with this very program starts it again, once,
+/// with one argument that only this call understands. There, this call is the supervisor and does not return.
+/// Everywhere else it returns at once, having done this:
 ///
 /// - Signals that were inherited as ignored get their default disposition (a program started by `nohup`
 ///   or by a shell's `&` would otherwise ignore SIGHUP, SIGINT or SIGQUIT, and one that inherits an ignored
@@ -10,16 +55,35 @@ use crate::sys;
 /// - Descriptors from 3 on are marked close-on-exec, so that no program started by whatever means inherits
 ///   one by accident.
 ///
-/// Processes started by [`spawn`](crate::spawn()) get default dispositions, an empty mask and only
-/// descriptors 0 to 2 without it, too.
+/// Processes started by a launcher get default dispositions, an empty mask and only descriptors 0 to 2 without
+/// it, too.
 ///
 /// ```no_run
 /// // The first line of a plain `fn main`; threads, runtimes and the program come after it.
 /// dsh_subprocess::guard_entry();
 /// ```
 pub fn guard_entry() {
+    #[cfg(target_os = "linux")]
+    if let Some(main) = as_supervisor() {
+        supervisor::run(main)
+    }
     sys::reset_ignored_signals();
     // The only refusals concern arguments, and there are none.
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
     sys::mark_descriptors_cloexec();
+    OFFERED.store(true, Ordering::Relaxed);
+}
+
+/// Whether this program called [`guard_entry`], so that starting it again gives a supervisor.
+pub(crate) fn is_offered() -> bool {
+    OFFERED.load(Ordering::Relaxed)
+}
+
+#[cfg(target_os = "linux")]
+fn as_supervisor() -> Option<std::os::fd::OwnedFd> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut arguments = std::env::args_os();
+    let word = arguments.next()?;
+    let named = word.as_bytes() == SUPERVISOR.to_bytes() && arguments.next().is_none();
+    named.then(sys::fork::inherited_socket).flatten()
 }

@@ -1,5 +1,5 @@
 //! The one thread that watches every tree of this program: it learns of exits, feeds standard input, sends
-//! the KILLs that are due, sees groups empty and reaps their leaders.
+//! the KILLs that are due, sees groups empty and reaps their leaders; where a guard does that, it hears it.
 //!
 //! A thread and not a task, so that a tree is ended and reaped even while the runtime shuts down, and so
 //! that a blocked or paused runtime delays no KILL. It starts with the first spawn and lives as long as the
@@ -7,11 +7,15 @@
 //!
 //! **Invariants**
 //!
-//! 1. Only this thread reaps, and only by the pid of a leader: never `waitpid(-1)`.
+//! 1. Only this thread reaps, and only by the pid of a leader or a supervisor: never `waitpid(-1)`.
 //! 2. A tree is dropped from the list only when its group was let go, so every leader is reaped.
 //! 3. A handle changes what it shares with the thread first and wakes it second; the thread clears the
 //!    wake-up first and looks second. So no change is slept over.
 
+#[cfg(target_os = "linux")]
+mod child;
+#[cfg(target_os = "linux")]
+mod line;
 mod ward;
 
 use std::io::{self, Read, Write};
@@ -25,8 +29,14 @@ use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use self::ward::{Progress, Ward};
+#[cfg(target_os = "linux")]
+use self::child::Child;
+#[cfg(target_os = "linux")]
+use self::line::Line;
+use self::ward::Ward;
 use crate::feed::Feed;
+#[cfg(target_os = "linux")]
+use crate::guarded::Guarded;
 use crate::tree::Shared;
 
 /// How long to sleep when the system refuses to poll (more trees than its descriptor limit allows now).
@@ -35,11 +45,27 @@ const BLIND_SLEEP: Duration = Duration::from_millis(20);
 /// When a tree is looked at again after a panic.
 const AFTER_PANIC: Duration = Duration::from_millis(500);
 
+/// What the thread watches.
+trait Watched: Send {
+    /// Does what is due, and says when more will be.
+    fn step(&mut self, now: Instant) -> Progress;
+
+    /// What to wait for.
+    fn poll_descriptors<'a>(&'a self, descriptors: &mut Vec<PollFd<'a>>);
+}
+
+enum Progress {
+    /// There is nothing left to watch.
+    Gone,
+    /// Look again when a descriptor is ready, or at this time.
+    Waiting(Option<Instant>),
+}
+
 static KEEPER: OnceLock<Keeper> = OnceLock::new();
 
 /// The way to the thread.
 pub(crate) struct Keeper {
-    arrivals: Arc<Mutex<Vec<Ward>>>,
+    arrivals: Arc<Mutex<Vec<Box<dyn Watched>>>>,
     waker: UnixStream,
 }
 
@@ -66,9 +92,24 @@ pub(crate) fn wake() {
 
 impl Keeper {
     /// Watches a tree from now on until its group is empty.
-    pub(crate) fn watch(&self, shared: Arc<Shared>, feed: Option<Feed>) {
-        let ward = Ward::new(shared, feed);
-        lock(&self.arrivals).push(ward);
+    pub(crate) fn watch_group(&self, shared: Arc<Shared>, feed: Option<Feed>) {
+        self.watch(Box::new(Ward::new(shared, feed)));
+    }
+
+    /// Hears of a tree from its guard, from now on until its end.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn watch_guard(&self, guarded: Arc<Guarded>, feed: Option<Feed>) {
+        self.watch(Box::new(Line::new(guarded, feed)));
+    }
+
+    /// Reaps a child of this program when it exits.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn watch_child(&self, pid: rustix::process::Pid, process: std::os::fd::OwnedFd) {
+        self.watch(Box::new(Child::new(pid, process)));
+    }
+
+    fn watch(&self, watched: Box<dyn Watched>) {
+        lock(&self.arrivals).push(watched);
         self.wake();
     }
 
@@ -96,8 +137,8 @@ impl Keeper {
 
 struct Round {
     woken: UnixStream,
-    arrivals: Arc<Mutex<Vec<Ward>>>,
-    wards: Vec<Ward>,
+    arrivals: Arc<Mutex<Vec<Box<dyn Watched>>>>,
+    wards: Vec<Box<dyn Watched>>,
 }
 
 impl Round {
@@ -143,7 +184,7 @@ impl Round {
 }
 
 /// A panic (of a log subscriber, say) must not cost the other trees their watch, nor this one its own.
-fn contained_step(ward: &mut Ward) -> Progress {
+fn contained_step(ward: &mut Box<dyn Watched>) -> Progress {
     let step = AssertUnwindSafe(|| ward.step(Instant::now()));
     catch_unwind(step).unwrap_or_else(|_| Progress::Waiting(Some(Instant::now() + AFTER_PANIC)))
 }
@@ -155,6 +196,6 @@ fn timespec(duration: Duration) -> Timespec {
     }
 }
 
-fn lock(arrivals: &Mutex<Vec<Ward>>) -> MutexGuard<'_, Vec<Ward>> {
+fn lock(arrivals: &Mutex<Vec<Box<dyn Watched>>>) -> MutexGuard<'_, Vec<Box<dyn Watched>>> {
     arrivals.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -61,17 +61,26 @@ mod facts;
 mod feed;
 mod group;
 mod guard;
+#[cfg(target_os = "linux")]
+mod guarded;
+#[cfg(target_os = "linux")]
+mod guards;
 mod keeper;
+mod launcher;
 mod lookup;
+mod pace;
 mod platform;
+mod prepare;
 mod spawn;
 mod spec;
+#[cfg(target_os = "linux")]
+mod supervisor;
 mod sys;
 mod tree;
 
-pub use error::SpawnError;
+pub use error::{GuardError, SpawnError};
 pub use facts::{LeaderExit, Member, Proof, Signal, TreeEnd};
 pub use guard::guard_entry;
-pub use spawn::{Spawned, spawn};
+pub use launcher::{GuardConfig, Launcher, Spawned};
 pub use spec::{ProcessSpec, Stdin};
 pub use tree::ProcessTree;

@@ -9,6 +9,8 @@ use rustix::process::Pid;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use self::linux::{LEADER_HOLDS_GROUP, describe, exit_descriptor, look};
+#[cfg(target_os = "linux")]
+pub(crate) use self::linux::{Status, status};
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) use self::other::{LEADER_HOLDS_GROUP, describe, exit_descriptor, look};
 

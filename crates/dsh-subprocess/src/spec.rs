@@ -11,6 +11,13 @@ pub struct ProcessSpec {
     pub program: OsString,
     /// The arguments, without the program's own name. Passed verbatim; no shell sees them.
     pub args: Vec<OsString>,
+    /// A command for [`program`](Self::program), which must be a bash then: it follows the arguments, as after `-c`.
+    ///
+    /// Under a guard it is as long as it likes and stands in nobody's arguments: the shell reads it from a file of the
+    /// guard and evaluates it. That leaves `$0`, `$#`, the exit status and the descriptors as they are, and differs
+    /// in two ways: a syntax error is told without `-c: line N`, and a single program is a child of the shell
+    /// instead of taking its place, so a signal that ends it is told as the shell tells it (`139`, not SIGSEGV).
+    pub bash_command: Option<OsString>,
     /// The complete environment. A later entry of the same name wins.
     pub env: Vec<(OsString, OsString)>,
     /// The working directory. It must exist.
@@ -37,6 +44,7 @@ impl ProcessSpec {
         ProcessSpec {
             program: program.into(),
             args: Vec::new(),
+            bash_command: None,
             env: Vec::new(),
             cwd: cwd.into(),
             stdin: Stdin::Null,

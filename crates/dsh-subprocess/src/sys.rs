@@ -13,6 +13,9 @@ use std::ptr;
 
 use rustix::process::Pid;
 
+#[cfg(target_os = "linux")]
+pub(crate) mod fork;
+
 /// Everything a new process gets. Nothing else reaches it.
 pub(crate) struct Launch<'a> {
     /// The path to execute; not searched for.
@@ -25,15 +28,27 @@ pub(crate) struct Launch<'a> {
     pub(crate) directory: BorrowedFd<'a>,
     /// Its descriptors 0, 1 and 2. Their own numbers must be 3 or higher.
     pub(crate) stdio: [BorrowedFd<'a>; 3],
+    /// What it leads, and what it gets besides.
+    pub(crate) role: Role<'a>,
 }
 
-/// Starts a process as the leader of a group of its own.
+/// What a new process is to be.
+#[derive(Clone, Copy)]
+pub(crate) enum Role<'a> {
+    /// The leader of a group of its own.
+    Leader,
+    /// The leader of a session of its own, with a socket as descriptor 3.
+    #[cfg(target_os = "linux")]
+    Supervisor(BorrowedFd<'a>),
+}
+
+/// Starts a process.
 ///
 /// Default dispositions, an empty signal mask, descriptors 0 to 2 only. The call returns when the new
 /// program runs, so a failure to execute it is the returned error and leaves no process behind.
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Pid> {
     let actions = Actions::new(launch)?;
-    let attributes = Attributes::new()?;
+    let attributes = Attributes::new(launch.role)?;
     let argv = pointers(launch.argv);
     let env = pointers(launch.env);
     let mut pid: libc::pid_t = 0;
@@ -66,15 +81,25 @@ pub(crate) fn reset_ignored_signals() {
     for signal in 1..=last_signal() {
         let ignored = disposition(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_IGN);
         if ignored && signal != libc::SIGPIPE {
-            // SAFETY: SIG_DFL is a valid disposition for every signal, and the set is initialised by
-            // `sigemptyset`. A refusal (a number the C library keeps for itself) changes nothing.
-            unsafe {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                action.sa_sigaction = libc::SIG_DFL;
-                libc::sigemptyset(&raw mut action.sa_mask);
-                libc::sigaction(signal, &raw const action, ptr::null_mut());
-            }
+            reset(signal);
         }
+    }
+}
+
+/// Gives every signal its default disposition, for programs that are started from here by fork.
+#[cfg(target_os = "linux")]
+pub(crate) fn reset_signals() {
+    (1..=last_signal()).for_each(reset);
+}
+
+fn reset(signal: c_int) {
+    // SAFETY: SIG_DFL is a valid disposition for every signal, and the set is initialised by
+    // `sigemptyset`. A refusal (a number the C library keeps for itself) changes nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = libc::SIG_DFL;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(signal, &raw const action, ptr::null_mut());
     }
 }
 
@@ -113,14 +138,23 @@ impl Actions {
                 ))?;
             }
         }
-        actions.close_from_3()?;
+        let first_free = match launch.role {
+            Role::Leader => 3,
+            #[cfg(target_os = "linux")]
+            Role::Supervisor(socket) => {
+                // SAFETY: as above. A copy onto itself clears close-on-exec, too; whatever 3 was is copied.
+                check(unsafe { libc::posix_spawn_file_actions_adddup2(inner, socket.as_raw_fd(), 3) })?;
+                4
+            }
+        };
+        actions.close_from(first_free)?;
         Ok(actions)
     }
 
     /// Closes what the host program left open without close-on-exec, where the C library can
     /// (glibc 2.34); elsewhere close-on-exec is all there is.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    fn close_from_3(&mut self) -> io::Result<()> {
+    fn close_from(&mut self, first: c_int) -> io::Result<()> {
         type CloseFrom = unsafe extern "C" fn(*mut libc::posix_spawn_file_actions_t, c_int) -> c_int;
         let name = c"posix_spawn_file_actions_addclosefrom_np";
         // SAFETY: the name is NUL-terminated; the answer is null or the address of the function of that
@@ -133,13 +167,13 @@ impl Actions {
         };
         match close_from {
             // SAFETY: the actions are initialised and not shared.
-            Some(close_from) => check(unsafe { close_from(&raw mut *self.0, 3) }),
+            Some(close_from) => check(unsafe { close_from(&raw mut *self.0, first) }),
             None => Ok(()),
         }
     }
 
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-    fn close_from_3(&mut self) -> io::Result<()> {
+    fn close_from(&mut self, _first: c_int) -> io::Result<()> {
         Ok(())
     }
 }
@@ -154,14 +188,19 @@ impl Drop for Actions {
 struct Attributes(Box<libc::posix_spawnattr_t>);
 
 impl Attributes {
-    fn new() -> io::Result<Attributes> {
+    fn new(role: Role<'_>) -> io::Result<Attributes> {
         let mut raw = Box::<libc::posix_spawnattr_t>::new_uninit();
         // SAFETY: as for the file actions: initialised by the call, boxed, read only after a success.
         let mut attributes = unsafe {
             check(libc::posix_spawnattr_init(raw.as_mut_ptr()))?;
             Attributes(raw.assume_init())
         };
-        let flags = libc::POSIX_SPAWN_SETPGROUP | libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK;
+        let leads = match role {
+            Role::Leader => c_int::from(libc::POSIX_SPAWN_SETPGROUP),
+            #[cfg(target_os = "linux")]
+            Role::Supervisor(_) => c_int::from(libc::POSIX_SPAWN_SETSID),
+        };
+        let flags = leads | c_int::from(libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK);
         let inner = &raw mut *attributes.0;
         let (none, all) = (empty_set(), every_signal());
         // SAFETY: `inner` is initialised and not shared, the sets are initialised, the flags fit a short.

@@ -5,18 +5,29 @@ use tokio::sync::watch;
 
 use crate::facts::{LeaderExit, Member, TreeEnd};
 use crate::group::Group;
+#[cfg(target_os = "linux")]
+use crate::guarded::Guarded;
 use crate::{keeper, platform};
 
 /// A running process, and what it starts.
 ///
-/// The only way to wait for it and to end it. Share it in an [`Arc`]. Dropping it kills the group before
-/// the drop returns; the crate's own thread then reaps the leader, with or without a runtime.
+/// The only way to wait for it and to end it. Share it in an [`Arc`]. Dropping it ends the tree: a group is killed
+/// before the drop returns and the crate's own thread reaps the leader; a guard is told to kill, and does.
+/// Neither needs a runtime.
 #[derive(Debug)]
 pub struct ProcessTree {
-    shared: Arc<Shared>,
+    hold: Hold,
 }
 
-/// What the handle and the thread that watches the tree have in common.
+/// What we have of a tree.
+#[derive(Debug)]
+enum Hold {
+    Group(Arc<Shared>),
+    #[cfg(target_os = "linux")]
+    Guard(Arc<Guarded>),
+}
+
+/// What the handle of a group and the thread that watches it have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) group: Group,
@@ -32,16 +43,30 @@ pub(crate) struct Status {
 }
 
 impl ProcessTree {
-    pub(crate) fn new(shared: Arc<Shared>) -> ProcessTree {
-        ProcessTree { shared }
+    pub(crate) fn of_group(shared: Arc<Shared>) -> ProcessTree {
+        ProcessTree {
+            hold: Hold::Group(shared),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of_guard(guarded: Arc<Guarded>) -> ProcessTree {
+        ProcessTree {
+            hold: Hold::Guard(guarded),
+        }
     }
 
     /// The process id of the leader, which is the id of its group.
     pub fn pid(&self) -> u32 {
-        self.shared.group.leader().as_raw_nonzero().get().unsigned_abs()
+        let leader = match &self.hold {
+            Hold::Group(shared) => shared.group.leader(),
+            #[cfg(target_os = "linux")]
+            Hold::Guard(guarded) => guarded.leader(),
+        };
+        leader.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Waits until the leader has exited. Others of its group may live on.
+    /// Waits until the leader has exited. Others of its tree may live on.
     ///
     /// # Cancel safety
     ///
@@ -52,44 +77,37 @@ impl ProcessTree {
 
     /// How the leader exited, if it has.
     pub fn leader_exited(&self) -> Option<LeaderExit> {
-        self.shared.status.borrow().leader
+        self.status().borrow().leader
     }
 
-    /// Who lives in the group now, the leader not counted.
+    /// Who lives in the tree now, the leader not counted.
     ///
-    /// Reads `/proc`, which takes well below a millisecond on most machines. Empty once the group was seen
+    /// Reads `/proc`, which takes well below a millisecond on most machines. Empty once the tree was seen
     /// empty, and always where the system does not name members (elsewhere than on Linux).
     pub fn members(&self) -> Vec<Member> {
-        let leader = self.shared.group.leader();
-        if !self.shared.group.is_pinned() {
-            return Vec::new();
-        }
-        let living = platform::look(leader).living;
-        let members = living
-            .into_iter()
-            .filter(|pid| *pid != leader)
-            .map(platform::describe)
-            .collect();
-        // The watching thread may have let the number go during the look; what was seen then may belong
-        // to a stranger. While the pin lasts it cannot.
-        if self.shared.group.is_pinned() {
-            members
-        } else {
-            Vec::new()
+        match &self.hold {
+            Hold::Group(shared) => group_members(&shared.group),
+            #[cfg(target_os = "linux")]
+            Hold::Guard(guarded) => guarded.members(),
         }
     }
 
-    /// Ends the tree: TERM and CONT to the group before this returns, and KILL after `grace`, until the
-    /// group is empty, whatever its leader did.
+    /// Ends the tree: TERM and CONT to its members, and KILL after `grace`, until it is empty, whatever its
+    /// leader did. A group got its TERM when this returns; a guard got the order.
     ///
-    /// Another call never signals again; it only brings the KILL forward. Without effect once the group
+    /// Another call never sends TERM again; it only brings the KILL forward. Without effect once the tree
     /// was seen empty.
     pub fn terminate(&self, grace: Duration) {
-        self.shared.group.terminate(Instant::now().checked_add(grace));
+        let kill_at = Instant::now().checked_add(grace);
+        match &self.hold {
+            Hold::Group(shared) => shared.group.terminate(kill_at),
+            #[cfg(target_os = "linux")]
+            Hold::Guard(guarded) => guarded.terminate(kill_at),
+        }
         keeper::wake();
     }
 
-    /// Waits until the group was seen empty, or until survivors of a KILL are named.
+    /// Waits until the tree was seen empty, or until survivors of a KILL are named.
     ///
     /// Killing goes on after survivors were named; once they are gone, a new call says so.
     ///
@@ -101,7 +119,7 @@ impl ProcessTree {
     }
 
     async fn when<T>(&self, fact: impl Fn(&Status) -> Option<T>) -> T {
-        let mut status = self.shared.status.subscribe();
+        let mut status = self.status().subscribe();
         loop {
             if let Some(value) = fact(&status.borrow_and_update()) {
                 return value;
@@ -112,11 +130,39 @@ impl ProcessTree {
             }
         }
     }
+
+    fn status(&self) -> &watch::Sender<Status> {
+        match &self.hold {
+            Hold::Group(shared) => &shared.status,
+            #[cfg(target_os = "linux")]
+            Hold::Guard(guarded) => &guarded.status,
+        }
+    }
 }
 
 impl Drop for ProcessTree {
     fn drop(&mut self) {
-        self.shared.group.kill();
+        match &self.hold {
+            Hold::Group(shared) => shared.group.kill(),
+            #[cfg(target_os = "linux")]
+            Hold::Guard(guarded) => guarded.terminate(Some(Instant::now())),
+        }
         keeper::wake();
     }
+}
+
+fn group_members(group: &Group) -> Vec<Member> {
+    let leader = group.leader();
+    if !group.is_pinned() {
+        return Vec::new();
+    }
+    let living = platform::look(leader).living;
+    let members = living
+        .into_iter()
+        .filter(|pid| *pid != leader)
+        .map(platform::describe)
+        .collect();
+    // The watching thread may have let the number go during the look; what was seen then may belong
+    // to a stranger. While the pin lasts it cannot.
+    if group.is_pinned() { members } else { Vec::new() }
 }

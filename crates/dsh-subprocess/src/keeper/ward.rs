@@ -12,9 +12,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus};
 
+use super::{Progress, Watched};
 use crate::facts::{LeaderExit, Proof, Signal, TreeEnd};
 use crate::feed::{Fed, Feed};
 use crate::group::Stop;
+use crate::pace::Pace;
 use crate::platform;
 use crate::tree::Shared;
 
@@ -48,13 +50,6 @@ pub(super) struct Ward {
     survivors_named: bool,
 }
 
-pub(super) enum Progress {
-    /// There is nothing left to watch.
-    Gone,
-    /// Look again when a descriptor is ready, or at this time.
-    Waiting(Option<Instant>),
-}
-
 /// What tells us that the group is not empty.
 enum Watch {
     /// The leader lives.
@@ -69,11 +64,36 @@ enum Watch {
     },
 }
 
-/// A delay that doubles up to a limit.
-#[derive(Debug, Clone, Copy)]
-struct Pace {
-    delay: Duration,
-    limit: Duration,
+impl Watched for Ward {
+    fn step(&mut self, now: Instant) -> Progress {
+        if self
+            .feed
+            .as_mut()
+            .is_some_and(|feed| matches!(feed.write(), Fed::All))
+        {
+            self.feed = None;
+        }
+        // Emptiness before the KILL: a group that went in time is not signalled again.
+        let Some(look) = self.observe(now) else {
+            return Progress::Gone;
+        };
+        let kill = self.kill_when_due(now);
+        Progress::Waiting([look, kill].into_iter().flatten().min())
+    }
+
+    fn poll_descriptors<'a>(&'a self, descriptors: &mut Vec<PollFd<'a>>) {
+        if let Some(feed) = &self.feed {
+            descriptors.push(PollFd::from_borrowed_fd(feed.as_fd(), PollFlags::OUT));
+        }
+        let exit = match &self.watch {
+            Watch::Leader => self.leader_exit.as_ref(),
+            Watch::Group { .. } => None,
+            Watch::Witness { exit, .. } => Some(exit),
+        };
+        if let Some(exit) = exit {
+            descriptors.push(PollFd::from_borrowed_fd(exit.as_fd(), PollFlags::IN));
+        }
+    }
 }
 
 impl Ward {
@@ -92,37 +112,6 @@ impl Ward {
             killing_since: None,
             kill_again_at: None,
             survivors_named: false,
-        }
-    }
-
-    /// Does what is due, and says when more will be.
-    pub(super) fn step(&mut self, now: Instant) -> Progress {
-        if self
-            .feed
-            .as_mut()
-            .is_some_and(|feed| matches!(feed.write(), Fed::All))
-        {
-            self.feed = None;
-        }
-        // Emptiness before the KILL: a group that went in time is not signalled again.
-        let Some(look) = self.observe(now) else {
-            return Progress::Gone;
-        };
-        let kill = self.kill_when_due(now);
-        Progress::Waiting([look, kill].into_iter().flatten().min())
-    }
-
-    pub(super) fn poll_descriptors<'a>(&'a self, descriptors: &mut Vec<PollFd<'a>>) {
-        if let Some(feed) = &self.feed {
-            descriptors.push(PollFd::from_borrowed_fd(feed.as_fd(), PollFlags::OUT));
-        }
-        let exit = match &self.watch {
-            Watch::Leader => self.leader_exit.as_ref(),
-            Watch::Group { .. } => None,
-            Watch::Witness { exit, .. } => Some(exit),
-        };
-        if let Some(exit) = exit {
-            descriptors.push(PollFd::from_borrowed_fd(exit.as_fd(), PollFlags::IN));
         }
     }
 
@@ -284,19 +273,6 @@ impl Ward {
 
     fn end(&self, end: TreeEnd) {
         self.shared.status.send_modify(|status| status.end = Some(end));
-    }
-}
-
-impl Pace {
-    const fn new(first: Duration, limit: Duration) -> Pace {
-        Pace { delay: first, limit }
-    }
-
-    /// The delay now; the next one is twice as long.
-    fn next(&mut self) -> Duration {
-        let delay = self.delay;
-        self.delay = (delay * 2).min(self.limit);
-        delay
     }
 }
 

@@ -58,6 +58,19 @@ pub(crate) fn describe(pid: Pid) -> Member {
     }
 }
 
+/// Whose child a process is, and in which group. `None` when it is gone.
+pub(crate) fn status(pid: Pid) -> Option<Status> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let Stat { parent, group, .. } = Stat::parse(&stat)?;
+    Some(Status { parent, group })
+}
+
+/// What [`status`] tells.
+pub(crate) struct Status {
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+}
+
 fn pass(leader: Pid) -> Look {
     let mut look = Look {
         living: Vec::new(),
@@ -101,6 +114,8 @@ fn is_gone(error: &io::Error) -> bool {
 struct Stat<'a> {
     name: &'a [u8],
     state: u8,
+    parent: i32,
+    group: i32,
     threads: u32,
 }
 
@@ -115,14 +130,26 @@ impl Stat<'_> {
             .split(u8::is_ascii_whitespace)
             .filter(|field| !field.is_empty());
         let state = *fields.next()?.first()?;
-        let threads = std::str::from_utf8(fields.nth(16)?).ok()?.parse().ok()?;
-        Some(Stat { name, state, threads })
+        let parent = number(fields.next()?)?;
+        let group = number(fields.next()?)?;
+        let threads = number(fields.nth(14)?)?;
+        Some(Stat {
+            name,
+            state,
+            parent,
+            group,
+            threads,
+        })
     }
 
     /// A process whose first thread has ended looks like a zombie while its other threads run on.
     fn is_alive(&self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x') || self.threads > 1
     }
+}
+
+fn number<T: std::str::FromStr>(field: &[u8]) -> Option<T> {
+    std::str::from_utf8(field).ok()?.parse().ok()
 }
 
 fn one_line(text: &str) -> String {

@@ -70,10 +70,3 @@ fn survivors_are_named_after_the_bound_and_their_later_end_is_told() {
     assert_eq!((told.survivors.len(), told.proof), (0, Proof::Group));
     assert!(matches!(told.leader, Some(LeaderExit::Signal { .. })));
 }
-
-#[test]
-fn a_pace_doubles_up_to_its_limit() {
-    let mut pace = Pace::new(Duration::from_millis(3), Duration::from_millis(10));
-    let delays = [(); 4].map(|()| pace.next().as_millis());
-    assert_eq!(delays, [3, 6, 10, 10]);
-}

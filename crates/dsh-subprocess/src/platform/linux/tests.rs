@@ -2,12 +2,14 @@ use super::*;
 
 #[test]
 fn a_name_with_parentheses_and_spaces_hides_no_field() {
-    let line = b"42 (a) Z (b) R 1 42 42 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 99 100";
+    let line = b"42 (a) Z (b) R 1 42 43 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 99 100";
     assert_eq!(
         Stat::parse(line),
         Some(Stat {
             name: b"a) Z (b",
             state: b'R',
+            parent: 1,
+            group: 42,
             threads: 3
         })
     );
@@ -18,6 +20,8 @@ fn a_zombie_is_gone_unless_other_threads_run_on() {
     let stat = |state, threads| Stat {
         name: b"x",
         state,
+        parent: 1,
+        group: 1,
         threads,
     };
     assert!(!stat(b'Z', 1).is_alive());

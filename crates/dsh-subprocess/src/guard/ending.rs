@@ -1,0 +1,121 @@
+//! How a guard ends its tree, and how the supervisor ends what a guard left behind.
+//!
+//! Signals go to groups whose leader or member is an unreaped child of the caller, so that their number is
+//! surely theirs, and to processes by a descriptor. Each group is within a session that some member opened, so
+//! all of it is ours; the caller's own group is never signalled.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
+
+use super::members::{children, group_of, members, walk};
+use crate::facts::Member;
+use crate::pace::Pace;
+use crate::platform;
+
+/// KILL is repeated at this pace.
+const PACE: Pace = Pace::new(Duration::from_millis(1), Duration::from_millis(20));
+/// And at this one when survivors were named.
+const SURVIVORS_PACE: Duration = Duration::from_secs(1);
+
+/// Whether the leader's number is surely its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leader {
+    Unreaped,
+    Reaped,
+}
+
+/// TERM and CONT, once, to everybody below this process.
+///
+/// First to the leader's group as a whole: no later command of a script starts. Then to each member outside.
+pub(super) fn term(leader: Pid, state: Leader) {
+    let before = members(getpid(), &|_| false);
+    let group = leader.as_raw_nonzero().get();
+    let pinned = match state {
+        Leader::Unreaped => group_of(leader) == Some(group),
+        Leader::Reaped => children(getpid()).into_iter().any(|child| group_of(child) == Some(group)),
+    };
+    if pinned {
+        let _ = kill_process_group(leader, Signal::TERM);
+        let _ = kill_process_group(leader, Signal::CONT);
+    }
+    let told = |member_group: i32| pinned && member_group == group;
+    for member in before.iter().filter(|member| !told(member.group)) {
+        member.signal(Signal::TERM);
+        member.signal(Signal::CONT);
+    }
+    // Whoever was missed because its parent went meanwhile, or was just being born.
+    let met: HashSet<Pid> = before.iter().map(|member| member.pid).collect();
+    for member in members(getpid(), &|_| false) {
+        if !met.contains(&member.pid) && !told(member.group) {
+            member.signal(Signal::TERM);
+            member.signal(Signal::CONT);
+        }
+    }
+}
+
+/// The KILLs, until somebody sees that nobody is left.
+pub(super) struct Killing {
+    since: Instant,
+    again_at: Instant,
+    pace: Pace,
+    named: bool,
+}
+
+impl Killing {
+    pub(super) fn from(now: Instant) -> Killing {
+        Killing {
+            since: now,
+            again_at: now,
+            pace: PACE,
+            named: false,
+        }
+    }
+
+    pub(super) fn again_at(&self) -> Instant {
+        self.again_at
+    }
+
+    /// Kills everybody below this process but `spared`, if it is time. Once, after `bound`, names who is left.
+    pub(super) fn step(
+        &mut self,
+        now: Instant,
+        bound: Duration,
+        spared: &dyn Fn(Pid) -> bool,
+    ) -> Option<Vec<Member>> {
+        if now < self.again_at {
+            return None;
+        }
+        kill(spared);
+        let bound_passed = now.duration_since(self.since) >= bound;
+        let delay = if self.named { SURVIVORS_PACE } else { self.pace.next() };
+        self.again_at = now + delay;
+        if self.named || !bound_passed {
+            return None;
+        }
+        let survivors: Vec<_> = members(getpid(), spared)
+            .into_iter()
+            .map(|member| platform::describe(member.pid))
+            .collect();
+        self.named = true;
+        Some(survivors)
+    }
+}
+
+fn kill(spared: &dyn Fn(Pid) -> bool) {
+    let mut groups = HashSet::new();
+    for child in children(getpid()).into_iter().filter(|child| !spared(*child)) {
+        let group = group_of(child).and_then(Pid::from_raw).filter(|group| may_kill(*group));
+        match group {
+            Some(group) if groups.insert(group) => drop(kill_process_group(group, Signal::KILL)),
+            Some(_) => {}
+            None => drop(kill_process(child, Signal::KILL)),
+        }
+    }
+    walk(getpid(), spared, &mut |member| member.signal(Signal::KILL));
+}
+
+fn may_kill(group: Pid) -> bool {
+    group != Pid::INIT && group_of(getpid()) != Some(group.as_raw_nonzero().get())
+}

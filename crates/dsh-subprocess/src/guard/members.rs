@@ -1,0 +1,117 @@
+//! Who is in a tree: a walk down from its root.
+//!
+//! A walk may miss members, because they fork and are re-parented meanwhile; it proves nothing. But whoever it
+//! shows is *proven* a member: its number cannot have gone to a stranger. The order that guarantees this:
+//! open a descriptor for the process, read whose child it is, see by the descriptors that neither it nor its
+//! parent had exited by then. A parent that had not exited still had its number, so the child was its child.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+use nix::unistd::getpgid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::platform::{Status, status};
+
+/// A member that had not exited when it was met.
+pub(crate) struct Seen {
+    pub(crate) pid: Pid,
+    /// The process group it was in.
+    pub(crate) group: i32,
+    process: OwnedFd,
+}
+
+impl Seen {
+    /// Reaches this very process or, if it is gone, nobody.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = pidfd_send_signal(&self.process, signal);
+    }
+
+    fn child_of(pid: Pid, parent: Pid) -> Option<Seen> {
+        let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        let Status { parent: found, group } = status(pid)?;
+        (found == parent.as_raw_nonzero().get() && !has_exited(&process)).then_some(Seen {
+            pid,
+            group,
+            process,
+        })
+    }
+}
+
+/// Calls `visit` for each member below `root`, children before their parent. The children of `root` that
+/// `spared` names are left out, with all below them. `root` must keep its number meanwhile.
+pub(crate) fn walk(root: Pid, spared: &dyn Fn(Pid) -> bool, visit: &mut dyn FnMut(Seen)) {
+    for pid in children(root) {
+        if !spared(pid) {
+            descend(pid, root, &|| true, visit);
+        }
+    }
+}
+
+/// As [`walk`], all of them at once.
+pub(crate) fn members(root: Pid, spared: &dyn Fn(Pid) -> bool) -> Vec<Seen> {
+    let mut members = Vec::new();
+    walk(root, spared, &mut |seen| members.push(seen));
+    members
+}
+
+/// The children of a process, zombies too.
+pub(crate) fn children(pid: Pid) -> Vec<Pid> {
+    static LISTED: OnceLock<bool> = OnceLock::new();
+    let listed = LISTED.get_or_init(|| fs::exists("/proc/thread-self/children").unwrap_or(false));
+    if *listed { listed_children(pid) } else { scanned_children(pid) }
+}
+
+/// The process group of a process that is surely there.
+pub(crate) fn group_of(pid: Pid) -> Option<i32> {
+    getpgid(Some(nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get())))
+        .ok()
+        .map(nix::unistd::Pid::as_raw)
+}
+
+/// Whether the process behind a descriptor has exited.
+pub(crate) fn has_exited(process: &OwnedFd) -> bool {
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)) != Ok(0)
+}
+
+fn descend(pid: Pid, parent: Pid, parent_lives: &dyn Fn() -> bool, visit: &mut dyn FnMut(Seen)) {
+    let Some(seen) = Seen::child_of(pid, parent).filter(|_| parent_lives()) else {
+        return;
+    };
+    for child in children(pid) {
+        descend(child, pid, &|| !has_exited(&seen.process), visit);
+    }
+    visit(seen);
+}
+
+fn listed_children(pid: Pid) -> Vec<Pid> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(parse).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Where the kernel keeps no lists: everybody is asked for its parent.
+fn scanned_children(pid: Pid) -> Vec<Pid> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let all = entries.flatten().filter_map(|entry| parse(entry.file_name().to_str()?));
+    all.filter(|child| status(*child).is_some_and(|status| status.parent == pid.as_raw_nonzero().get()))
+        .collect()
+}
+
+fn parse(number: &str) -> Option<Pid> {
+    Pid::from_raw(number.parse().ok()?)
+}

@@ -1,0 +1,41 @@
+//! What supervisor and guard wait for.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// The signals that tell of children, as a descriptor. They must be blocked.
+pub(super) struct Children(SignalFd);
+
+impl Children {
+    pub(super) fn new() -> nix::Result<Children> {
+        let mut set = SigSet::empty();
+        set.add(Signal::SIGCHLD);
+        set.add(Signal::SIGUSR1);
+        SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map(Children)
+    }
+
+    /// Forgets what was told so far. To be called before children are waited for, so that none is slept over.
+    pub(super) fn clear(&self) {
+        while let Ok(Some(_)) = self.0.read_signal() {}
+    }
+
+    /// Sleeps until a child or one of `others` has something, or until a time.
+    pub(super) fn sleep(&self, others: &[Option<BorrowedFd<'_>>], until: Option<Instant>) {
+        let mut descriptors = vec![PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)];
+        let others = others.iter().flatten();
+        descriptors.extend(others.map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)));
+        let timeout = until.map(|until| {
+            let left = until.saturating_duration_since(Instant::now());
+            Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            }
+        });
+        // A refusal (no memory) makes this a busy loop, which is better than a guard that sleeps on.
+        let _ = poll(&mut descriptors, timeout.as_ref());
+    }
+}

@@ -1,0 +1,205 @@
+//! The supervisor: makes guards, and ends what a guard that is gone left behind.
+//!
+//! Its children are guards, which are clone children (see [`fork_clone_child`]), and orphans, which are not: the kernel
+//! makes every process that it re-parents an ordinary child. So a plain wait that finds no child is the proof
+//! that no orphan is left, however many guards live.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::SigSet;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, waitpid};
+
+use super::command;
+use super::ending::Killing;
+use super::poll::Children;
+use super::wire::{Offer, Received, Report, Wait, pair, receive, send};
+use crate::sys;
+use crate::sys::fork::{self, Forked, fork_clone_child};
+
+/// A guard that is stopped this often is given up on.
+const STOPS: u32 = 50;
+/// How long orphans may resist before they are named.
+const KILL_BOUND: Duration = Duration::from_secs(10);
+
+/// Runs until the harness and every guard are gone.
+pub(super) fn run(main: OwnedFd) -> ! {
+    // Dispositions first: a signal must end nothing that this process was not asked to end.
+    let _ = SigSet::all().thread_block();
+    sys::reset_signals();
+    let Ok(main) = fork::keep_only(main) else {
+        fork::exit(1)
+    };
+    let _ = rustix::thread::set_name(c"dsh-supervisor");
+    let subreaper = set_child_subreaper(Some(getpid()));
+    let (Ok(()), Ok(children)) = (subreaper, Children::new()) else {
+        fork::exit(1)
+    };
+    Supervisor {
+        main: Some(main),
+        children,
+        guards: HashMap::new(),
+        lost: Vec::new(),
+        killing: None,
+    }
+    .run();
+    fork::exit(0)
+}
+
+struct Supervisor {
+    main: Option<OwnedFd>,
+    children: Children,
+    guards: HashMap<Pid, Guard>,
+    /// The sockets of guards that are gone and whose trees are not known to be empty.
+    lost: Vec<OwnedFd>,
+    killing: Option<Killing>,
+}
+
+struct Guard {
+    /// A copy of its own end of the socket.
+    socket: OwnedFd,
+    stops: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Orphans {
+    None,
+    Some,
+}
+
+impl Supervisor {
+    fn run(mut self) {
+        loop {
+            self.children.clear();
+            self.read_requests();
+            // A guard's death is seen first: its orphans are children of this process by then.
+            self.reap_guards();
+            let orphans = self.reap_orphans();
+            let next = match orphans {
+                Orphans::None => {
+                    self.killing = None;
+                    self.tell_lost(&Report::LostEmpty);
+                    self.lost.clear();
+                    None
+                }
+                Orphans::Some => Some(self.kill_orphans()),
+            };
+            if self.main.is_none() && self.guards.is_empty() && orphans == Orphans::None {
+                return;
+            }
+            let main = self.main.as_ref().map(AsFd::as_fd);
+            self.children.sleep(&[main], next);
+        }
+    }
+
+    fn read_requests(&mut self) {
+        while let Some(main) = &self.main {
+            match receive(main, Wait::No) {
+                Ok(Received::Message(..)) => {
+                    let (offer, descriptors) = match self.make_guard() {
+                        Ok((guard, socket, process)) => {
+                            let guard = guard.as_raw_nonzero().get().cast_unsigned();
+                            (Offer::Ready { guard }, vec![socket, process])
+                        }
+                        Err(errno) => (Offer::Refused { errno }, Vec::new()),
+                    };
+                    if let Some(main) = &self.main {
+                        let attached: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+                        // If it cannot be told, the guard sees the end of its socket and goes.
+                        let _ = send(main, &offer.encode(), &attached);
+                    }
+                }
+                Ok(Received::Nothing) | Err(Errno::MFILE) => return,
+                Ok(Received::End) | Err(_) => self.main = None,
+            }
+        }
+    }
+
+    /// A new guard with the harness's end of its socket and a descriptor of its process.
+    fn make_guard(&mut self) -> Result<(Pid, OwnedFd, OwnedFd), i32> {
+        let (socket, guard_socket) = pair().map_err(Errno::raw_os_error)?;
+        match fork_clone_child().map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))? {
+            Forked::Child => become_guard(guard_socket),
+            Forked::Parent { child, process } => {
+                let guard = Guard {
+                    socket: guard_socket,
+                    stops: 0,
+                };
+                self.guards.insert(child, guard);
+                Ok((child, socket, process))
+            }
+        }
+    }
+
+    fn reap_guards(&mut self) {
+        let clones = WaitOptions::from_bits_retain(libc::__WCLONE.cast_unsigned());
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | clones;
+        loop {
+            match waitpid(None, options) {
+                Ok(Some((pid, status))) if status.stopped() => self.answer_stop(pid),
+                Ok(Some((pid, status))) => {
+                    let lost = self.guards.remove(&pid).filter(|_| status.exit_status() != Some(0));
+                    self.lost.extend(lost.map(|guard| guard.socket));
+                }
+                Err(Errno::INTR) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// The command of a guard may stop it, and may do so without end.
+    fn answer_stop(&mut self, pid: Pid) {
+        let Some(guard) = self.guards.get_mut(&pid) else {
+            return;
+        };
+        guard.stops += 1;
+        let answer = if guard.stops > STOPS { Signal::KILL } else { Signal::CONT };
+        let _ = kill_process(pid, answer);
+    }
+
+    fn reap_orphans(&self) -> Orphans {
+        loop {
+            match waitpid(None, WaitOptions::NOHANG) {
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return Orphans::Some,
+                Err(_) => return Orphans::None,
+            }
+        }
+    }
+
+    /// Says when to kill again.
+    fn kill_orphans(&mut self) -> Instant {
+        let now = Instant::now();
+        let guards = &self.guards;
+        let killing = self.killing.get_or_insert_with(|| Killing::from(now));
+        let survivors = killing.step(now, KILL_BOUND, &|pid| guards.contains_key(&pid));
+        let again_at = killing.again_at();
+        if let Some(survivors) = survivors {
+            self.tell_lost(&Report::LostSurvivors(survivors));
+        }
+        again_at
+    }
+
+    /// Which tree an orphan is from is not known when several guards are lost: all of them are told of it.
+    fn tell_lost(&self, report: &Report) {
+        for socket in &self.lost {
+            let _ = send(socket, &report.encode(), &[]);
+        }
+    }
+}
+
+fn become_guard(socket: OwnedFd) -> ! {
+    // Nothing of the supervisor may run on here, not even while a panic unwinds.
+    let served = catch_unwind(AssertUnwindSafe(|| {
+        setsid()?;
+        set_child_subreaper(Some(getpid()))?;
+        let _ = rustix::thread::set_name(c"dsh-guard");
+        let socket = fork::keep_only(socket)
+            .map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO)))?;
+        command::serve(socket)
+    }));
+    fork::exit(if matches!(served, Ok(Ok(()))) { 0 } else { 1 })
+}

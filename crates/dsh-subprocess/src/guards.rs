@@ -1,0 +1,197 @@
+//! Starting a process under a guard.
+
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use crate::error::SpawnError;
+use crate::guard::Stage;
+use crate::guard::wire::{MESSAGE_LIMIT, Order, Received, Report, Run, Script, Wait, receive, send};
+use crate::guarded::Guarded;
+use crate::keeper;
+use crate::prepare::{Asked, Prepared};
+use crate::spawn::Launched;
+use crate::spec::ProcessSpec;
+use crate::supervisor::{NoGuard, Ready, Supervisor, failed, wait_for};
+use crate::tree::ProcessTree;
+
+/// How many guards and supervisors may be lost in a row before a start is given up on.
+const ATTEMPTS: u32 = 8;
+
+/// The guards of a launcher. The supervisor is started with the first process, and again when it is lost.
+#[derive(Debug)]
+pub(crate) struct Guards {
+    program: CString,
+    supervisor: Mutex<Option<Arc<Supervisor>>>,
+}
+
+impl Guards {
+    pub(crate) fn new(program: CString) -> Guards {
+        Guards {
+            program,
+            supervisor: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn launch(&self, mut spec: ProcessSpec) -> Result<Launched, SpawnError> {
+        let script = spec.bash_command.take().map(script_file).transpose()?;
+        let kill_bound = spec.kill_bound;
+        let prepared = Prepared::new(spec)?;
+        let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
+        let message = MessageWithFiles::new(&prepared, script.as_ref(), kill_bound)?;
+        let (ready, supervisor) = self.order(&message)?;
+        let started = await_start(&ready, &supervisor, &prepared.asked);
+        // Only now: until the program runs, making a guard would take a processor from it.
+        supervisor.ask();
+        let guarded = Arc::new(Guarded::new(ready, supervisor, started?, kill_bound));
+        keeper.watch_guard(Arc::clone(&guarded), prepared.feed);
+        Ok(Launched {
+            tree: ProcessTree::of_guard(guarded),
+            stdout: prepared.stdout,
+            stderr: prepared.stderr,
+        })
+    }
+
+    /// Gives the order to a guard that is surely there.
+    fn order(&self, message: &MessageWithFiles<'_>) -> Result<(Ready, Arc<Supervisor>), SpawnError> {
+        for _ in 0..ATTEMPTS {
+            let supervisor = self.supervisor()?;
+            let ready = match supervisor.take() {
+                Ok(ready) => ready,
+                Err(NoGuard::Lost) => continue,
+                Err(NoGuard::Refused(error)) => return Err(SpawnError::resources("a guard", error)),
+            };
+            // A guard that was lost while it waited has a report of that, and has run nothing.
+            let waits = matches!(receive(&ready.socket, Wait::No), Ok(Received::Nothing));
+            if waits && send(&ready.socket, &message.bytes, &message.descriptors()).is_ok() {
+                return Ok((ready, supervisor));
+            }
+            supervisor.ask();
+        }
+        let source = io::Error::other("it ends at once; does it call guard_entry() first in main?");
+        Err(failed(&self.program, source))
+    }
+
+    fn supervisor(&self) -> Result<Arc<Supervisor>, SpawnError> {
+        let mut current = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(supervisor) = current.as_ref().filter(|supervisor| !supervisor.is_lost()) {
+            return Ok(Arc::clone(supervisor));
+        }
+        // What waits in the socket of a lost one ends with it.
+        *current = None;
+        let supervisor = Arc::new(Supervisor::start(&self.program)?);
+        *current = Some(Arc::clone(&supervisor));
+        Ok(supervisor)
+    }
+}
+
+/// An order as it is sent.
+struct MessageWithFiles<'a> {
+    bytes: Vec<u8>,
+    borrowed: Vec<BorrowedFd<'a>>,
+    /// The order itself, when it is too long for a message.
+    file: Option<OwnedFd>,
+}
+
+impl<'a> MessageWithFiles<'a> {
+    fn new(prepared: &'a Prepared, script: Option<&'a OwnedFd>, kill_bound: Duration) -> Result<Self, SpawnError> {
+        let order = Order::Run(Run {
+            program: prepared.program.clone(),
+            argv: prepared.argv.clone(),
+            env: prepared.env.clone(),
+            kill_bound,
+            script: if script.is_some() { Script::Attached } else { Script::None },
+        });
+        let mut bytes = order.encode();
+        let mut file = None;
+        if bytes.len() > MESSAGE_LIMIT {
+            file = Some(memory_file(&bytes)?);
+            bytes = Order::RunFromFile.encode();
+        }
+        let stdio = prepared.stdio.iter().map(AsFd::as_fd);
+        let borrowed = stdio.chain([prepared.directory.as_fd()]).chain(script.map(AsFd::as_fd));
+        Ok(MessageWithFiles {
+            bytes,
+            borrowed: borrowed.collect(),
+            file,
+        })
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let mut descriptors = self.borrowed.clone();
+        descriptors.extend(self.file.as_ref().map(AsFd::as_fd));
+        descriptors
+    }
+}
+
+/// Waits for the guard's first word.
+fn await_start(ready: &Ready, supervisor: &Supervisor, asked: &Asked) -> Result<Pid, SpawnError> {
+    loop {
+        match receive(&ready.socket, Wait::No) {
+            Ok(Received::Message(message, _)) => {
+                return match Report::decode(&message) {
+                    Some(Report::Started { leader }) => i32::try_from(leader)
+                        .ok()
+                        .and_then(Pid::from_raw)
+                        .ok_or(SpawnError::GuardLost),
+                    Some(Report::NotStarted { stage, errno }) => Err(blame(stage, errno, asked)),
+                    _ => Err(SpawnError::GuardLost),
+                };
+            }
+            Ok(Received::Nothing) => {
+                if !wait_for(&ready.socket) {
+                    let _ = rustix::process::pidfd_send_signal(&ready.process, rustix::process::Signal::CONT);
+                    supervisor.go_on();
+                }
+            }
+            Ok(Received::End) | Err(_) => return Err(SpawnError::GuardLost),
+        }
+    }
+}
+
+fn blame(stage: Stage, errno: i32, asked: &Asked) -> SpawnError {
+    let source = io::Error::from_raw_os_error(errno);
+    match stage {
+        Stage::Exec => asked.refused(source),
+        Stage::Directory => SpawnError::directory(&asked.cwd, source),
+        Stage::Script => SpawnError::resources("a view of the command in /proc", source),
+        Stage::Order | Stage::Fork => SpawnError::resources("a process", source),
+        Stage::Session => SpawnError::resources("a session", source),
+        Stage::Descriptors => SpawnError::resources("a descriptor", source),
+    }
+}
+
+/// The command, such that a command substitution gives all of it that means anything: that drops newlines at the
+/// end, and a backslash before them would then be one that continues nothing.
+fn script_file(command: OsString) -> Result<OwnedFd, SpawnError> {
+    let mut text = command.into_vec();
+    if text.contains(&0) {
+        return Err(SpawnError::Nul {
+            what: "command".to_owned(),
+        });
+    }
+    let end = text.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
+    let backslashes = text.iter().take(end).rev().take_while(|byte| **byte == b'\\').count();
+    if end < text.len() && backslashes % 2 == 1 {
+        text.truncate(end - 1);
+    }
+    memory_file(&text)
+}
+
+fn memory_file(content: &[u8]) -> Result<OwnedFd, SpawnError> {
+    let refused = |error| SpawnError::resources("a file in memory", error);
+    let mut file = memfd_create("dsh", MemfdFlags::CLOEXEC)
+        .map(File::from)
+        .map_err(|errno: Errno| refused(errno.into()))?;
+    file.write_all(content).map_err(refused)?;
+    io::Seek::rewind(&mut file).map_err(refused)?;
+    Ok(file.into())
+}

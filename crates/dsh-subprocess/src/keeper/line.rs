@@ -1,0 +1,203 @@
+//! One guarded tree: what its guard tells, and what to do when it tells nothing.
+//!
+//! A guard that was told to end its tree and is silent was stopped, or worse. First it is told to go on, and its
+//! supervisor too. When it is silent long after it would have named survivors, the tree is ended from here: the
+//! guard is stopped, everybody below it is killed until nobody but zombies is seen, and then the guard. Its supervisor
+//! has the last word; if that is gone as well, the end is not proven.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::Signal;
+
+use super::{Progress, Watched};
+use crate::facts::{LeaderExit, Member, Proof, TreeEnd};
+use crate::feed::{Fed, Feed};
+use crate::guard::members::walk;
+use crate::guard::wire::{Received, Report, Wait, receive};
+use crate::guarded::Guarded;
+use crate::pace::Pace;
+use crate::platform;
+
+/// A silent guard is told to go on at this pace.
+const NUDGE: Pace = Pace::new(Duration::from_millis(100), Duration::from_secs(1));
+/// How much later than a guard names survivors it is given up on.
+const MARGIN: Duration = Duration::from_secs(1);
+/// KILL from here is repeated after this time.
+const KILL_AGAIN: Duration = Duration::from_millis(50);
+
+/// A guarded tree, as the watching thread hears of it.
+pub(super) struct Line {
+    guarded: Arc<Guarded>,
+    feed: Option<Feed>,
+    nudge: Pace,
+    nudge_at: Option<Instant>,
+    patience: Patience,
+}
+
+/// What a silent guard is still given.
+enum Patience {
+    Waiting,
+    /// It did what it could: survivors were named.
+    Heard,
+    /// The tree is ended from here; `calm` looks in a row saw nobody.
+    Outside {
+        again_at: Instant,
+        calm: u32,
+    },
+    /// The guard was killed.
+    Over,
+}
+
+impl Watched for Line {
+    fn step(&mut self, now: Instant) -> Progress {
+        if self
+            .feed
+            .as_mut()
+            .is_some_and(|feed| matches!(feed.write(), Fed::All))
+        {
+            self.feed = None;
+        }
+        loop {
+            match receive(&self.guarded.socket, Wait::No) {
+                Ok(Received::Message(message, _)) => match Report::decode(&message) {
+                    Some(report) => {
+                        if matches!(self.hear(report), Progress::Gone) {
+                            return Progress::Gone;
+                        }
+                    }
+                    None => tracing::warn!("a guard said something that makes no sense"),
+                },
+                Ok(Received::Nothing) => break,
+                Ok(Received::End) | Err(_) => {
+                    self.both_lost();
+                    return Progress::Gone;
+                }
+            }
+        }
+        Progress::Waiting(self.urge(now))
+    }
+
+    fn poll_descriptors<'a>(&'a self, descriptors: &mut Vec<PollFd<'a>>) {
+        if let Some(feed) = &self.feed {
+            descriptors.push(PollFd::from_borrowed_fd(feed.as_fd(), PollFlags::OUT));
+        }
+        descriptors.push(PollFd::new(&self.guarded.socket, PollFlags::IN));
+    }
+}
+
+impl Line {
+    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>) -> Line {
+        Line {
+            guarded,
+            feed,
+            nudge: NUDGE,
+            nudge_at: None,
+            patience: Patience::Waiting,
+        }
+    }
+
+    fn hear(&mut self, report: Report) -> Progress {
+        match report {
+            Report::Started { .. } | Report::NotStarted { .. } => {}
+            Report::Exit { status } => self
+                .guarded
+                .status
+                .send_modify(|told| told.leader = Some(LeaderExit::from_status(status))),
+            Report::Empty => {
+                self.end(None, Vec::new(), Proof::Guard);
+                return Progress::Gone;
+            }
+            Report::LostEmpty => {
+                self.end(Some(LeaderExit::GuardLost), Vec::new(), Proof::Supervisor);
+                return Progress::Gone;
+            }
+            Report::Survivors(survivors) => {
+                tracing::warn!(?survivors, "processes survive SIGKILL; killing goes on");
+                self.patience = Patience::Heard;
+                self.end(None, survivors, Proof::NotProven);
+            }
+            Report::LostSurvivors(survivors) => {
+                tracing::warn!(?survivors, "processes of a lost guard survive SIGKILL; killing goes on");
+                self.patience = Patience::Over;
+                self.end(Some(LeaderExit::GuardLost), survivors, Proof::NotProven);
+            }
+        }
+        Progress::Waiting(None)
+    }
+
+    /// Whoever could have seen the end is gone. Who is in the leader's group is shown, and nobody is signalled: its
+    /// number may be a stranger's by now.
+    fn both_lost(&mut self) {
+        let survivors: Vec<_> = platform::look(self.guarded.leader())
+            .living
+            .into_iter()
+            .map(platform::describe)
+            .collect();
+        tracing::warn!(?survivors, "guard and supervisor were both lost; the end of a tree is not proven");
+        self.end(Some(LeaderExit::GuardLost), survivors, Proof::NotProven);
+    }
+
+    /// A leader whose exit was seen keeps it.
+    fn end(&mut self, leader: Option<LeaderExit>, survivors: Vec<Member>, proof: Proof) {
+        self.guarded.status.send_modify(|status| {
+            status.leader = status.leader.or(leader);
+            status.end = Some(TreeEnd {
+                leader: status.leader,
+                survivors,
+                proof,
+            });
+        });
+    }
+
+    /// Goes on at the guard if it was told to end its tree. Says when to do so again.
+    fn urge(&mut self, now: Instant) -> Option<Instant> {
+        let asked = self.guarded.asked()?;
+        let nudge_at = *self
+            .nudge_at
+            .get_or_insert_with(|| asked.since + self.nudge.next());
+        if nudge_at <= now {
+            if !matches!(self.patience, Patience::Outside { .. }) {
+                self.guarded.signal_guard(Signal::CONT);
+            }
+            self.guarded.supervisor.go_on();
+            self.nudge_at = Some(now + self.nudge.next());
+        }
+        let give_up_at = asked.kill_at.and_then(|at| at.checked_add(self.guarded.kill_bound + MARGIN));
+        if matches!(self.patience, Patience::Waiting) && give_up_at.is_some_and(|at| at <= now) {
+            tracing::warn!("a guard does not answer; its tree is ended from outside");
+            self.patience = Patience::Outside {
+                again_at: now,
+                calm: 0,
+            };
+        }
+        let next = match self.patience {
+            Patience::Waiting => give_up_at,
+            Patience::Outside { again_at, calm } if again_at <= now => self.kill_from_outside(now, calm),
+            Patience::Outside { again_at, .. } => Some(again_at),
+            Patience::Heard | Patience::Over => None,
+        };
+        [next, self.nudge_at].into_iter().flatten().min()
+    }
+
+    fn kill_from_outside(&mut self, now: Instant, calm: u32) -> Option<Instant> {
+        // Its children keep their numbers while it reaps nobody.
+        self.guarded.signal_guard(Signal::STOP);
+        let mut seen = false;
+        walk(self.guarded.guard(), &|_| false, &mut |member| {
+            seen = true;
+            member.signal(Signal::KILL);
+        });
+        let calm = if seen { 0 } else { calm + 1 };
+        if calm > 1 {
+            self.guarded.signal_guard(Signal::KILL);
+            self.patience = Patience::Over;
+            return None;
+        }
+        let again_at = now + KILL_AGAIN;
+        self.patience = Patience::Outside { again_at, calm };
+        Some(again_at)
+    }
+}

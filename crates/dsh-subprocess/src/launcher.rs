@@ -1,0 +1,142 @@
+//! The ways to start a process.
+
+use std::ffi::CString;
+use std::path::PathBuf;
+
+use tokio::net::unix::pipe;
+
+use crate::error::{GuardError, SpawnError};
+#[cfg(target_os = "linux")]
+use crate::guards::Guards;
+use crate::spawn::{Launched, launch};
+use crate::spec::ProcessSpec;
+use crate::tree::ProcessTree;
+
+/// Starts processes, at one level of certainty about what becomes of them. Cheap to clone; clones are one launcher.
+///
+/// | level | an end proves | also ended |
+/// |---|---|---|
+/// | [`groups`](Launcher::groups) | the process group was seen empty | |
+/// | [`guarded`](Launcher::guarded) | nobody is left, wherever members went | everything, when this program is killed, when a guard is killed or stopped |
+///
+/// Not in any tree is work that was handed to another daemon (`systemd-run`, `docker`, `at`).
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    level: Level,
+}
+
+/// Which program guards commands.
+#[derive(Debug, Clone)]
+pub struct GuardConfig {
+    helper: Option<PathBuf>,
+}
+
+/// A started process: its tree and the reading ends of its two output pipes.
+///
+/// A pipe reaches its end when every process that holds its other end has closed it, which may be later
+/// than the end of the tree (a process outside of it holds it) or earlier.
+#[derive(Debug)]
+pub struct Spawned {
+    /// The tree. Dropping it ends it.
+    pub tree: ProcessTree,
+    /// What the process writes to descriptor 1.
+    pub stdout: pipe::Receiver,
+    /// What the process writes to descriptor 2.
+    pub stderr: pipe::Receiver,
+}
+
+#[derive(Debug, Clone)]
+enum Level {
+    Groups,
+    #[cfg(target_os = "linux")]
+    Guarded(std::sync::Arc<Guards>),
+}
+
+impl GuardConfig {
+    /// This program, started again. It must call [`guard_entry`](crate::guard_entry) first in `main`.
+    pub fn own_program() -> GuardConfig {
+        GuardConfig { helper: None }
+    }
+
+    /// The helper `dsh-guard` of this crate's own version, for programs that cannot start themselves again (a test
+    /// program, a plug-in of another one).
+    pub fn helper(path: impl Into<PathBuf>) -> GuardConfig {
+        GuardConfig {
+            helper: Some(path.into()),
+        }
+    }
+
+    fn program(self) -> Result<CString, GuardError> {
+        use std::os::unix::ffi::OsStringExt;
+        let Some(helper) = self.helper else {
+            let offered = crate::guard::is_offered();
+            return offered.then(|| c"/proc/self/exe".to_owned()).ok_or(GuardError::NotOffered);
+        };
+        // As it is now, wherever this program goes.
+        let path = std::path::absolute(&helper).and_then(|path| std::fs::metadata(&path).map(|_| path));
+        let path = path.and_then(|path| CString::new(path.into_os_string().into_vec()).map_err(Into::into));
+        path.map_err(|source| GuardError::Helper { helper, source })
+    }
+}
+
+impl Launcher {
+    /// Each process in a group of its own. Needs nothing, and proves nothing of a member that leaves the group.
+    pub fn groups() -> Launcher {
+        Launcher { level: Level::Groups }
+    }
+
+    /// Each process under a guard of its own, and the guards under a supervisor, which is started with the first one.
+    ///
+    /// Umask, resource limits and what else a process inherits are those that this program had at that time. A
+    /// supervisor that is lost is replaced by the next spawn; the guards that it leaves behind go on without it.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError`] when no program can be the guard. Nothing is started yet.
+    pub fn guarded(config: GuardConfig) -> Result<Launcher, GuardError> {
+        let program = config.program()?;
+        #[cfg(target_os = "linux")]
+        return Ok(Launcher {
+            level: Level::Guarded(std::sync::Arc::new(Guards::new(program))),
+        });
+        #[cfg(not(target_os = "linux"))]
+        {
+            drop(program);
+            Err(GuardError::Unsupported)
+        }
+    }
+
+    /// Starts a process with default signal dispositions, an empty signal mask, and descriptors 0 to 2 only.
+    ///
+    /// The system calls can take milliseconds on a busy machine; they are made on a blocking thread.
+    ///
+    /// # Errors
+    ///
+    /// Says whether the program, the directory or the system's limits are at fault. No process is left.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future starts nothing, or kills and reaps what was started.
+    pub async fn spawn(&self, spec: ProcessSpec) -> Result<Spawned, SpawnError> {
+        let level = self.level.clone();
+        // If this future is dropped, the result of the call is dropped where it arises, and with it the tree.
+        let launched = tokio::task::spawn_blocking(move || match level {
+            Level::Groups => launch(spec),
+            #[cfg(target_os = "linux")]
+            Level::Guarded(guards) => guards.launch(spec),
+        });
+        let Launched { tree, stdout, stderr } = launched.await.map_err(|_| SpawnError::Shutdown)??;
+        let receive = |fd| {
+            pipe::Receiver::from_owned_fd(fd).map_err(|error| SpawnError::resources("a watched pipe", error))
+        };
+        Ok(Spawned {
+            stdout: receive(stdout)?,
+            stderr: receive(stderr)?,
+            tree,
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! The supervisor of a launcher and the guards that it keeps ready, as this program sees them.
+//!
+//! Ready guards wait in the socket to the supervisor: as many are asked for at the start as are kept ready, and each one
+//! that is taken out is asked for again. This program keeps no list of them, and when it is gone the kernel closes
+//! what is still in the socket, which ends them.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::error::SpawnError;
+use crate::guard::members::has_exited;
+use crate::guard::wire::{Offer, Received, Wait, pair, receive, send};
+use crate::prepare::above_stdio;
+use crate::{guard, keeper, sys};
+
+/// How many guards are kept ready. They are taken by commands that start at once; more than processors are of no use.
+const READY: usize = 4;
+/// How long a process that does not answer is waited for before it is told to go on.
+const SILENCE: Duration = Duration::from_millis(500);
+/// After this many times it is given up on.
+const SILENCES: u32 = 20;
+
+/// The way to a supervisor. It ends when the last way is dropped and its trees are empty.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    main: OwnedFd,
+    process: OwnedFd,
+}
+
+/// A guard that waits for its order.
+pub(crate) struct Ready {
+    pub(crate) guard: Pid,
+    pub(crate) socket: OwnedFd,
+    pub(crate) process: OwnedFd,
+}
+
+/// Why there is no guard.
+pub(crate) enum NoGuard {
+    /// The supervisor is gone.
+    Lost,
+    /// The system gave none.
+    Refused(io::Error),
+}
+
+impl Supervisor {
+    /// Starts `program` as a supervisor.
+    pub(crate) fn start(program: &CStr) -> Result<Supervisor, SpawnError> {
+        let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
+        let resources = |errno| SpawnError::resources("the socket of a supervisor", errno);
+        let (main, other) = pair().map_err(resources)?;
+        let (main, other) = (above_stdio(main)?, above_stdio(other)?);
+        let null = open("/dev/null", OFlags::RDWR)?;
+        let root = open("/", OFlags::DIRECTORY | OFlags::RDONLY)?;
+        let pid = sys::spawn(&sys::Launch {
+            program,
+            argv: &[guard::SUPERVISOR.to_owned()],
+            env: &loader_environment(),
+            directory: root.as_fd(),
+            stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
+            role: sys::Role::Supervisor(other.as_fd()),
+        })
+        .map_err(|source| failed(program, source))?;
+        // It is a child that nobody has reaped, so this is it.
+        let watched = pidfd_open(pid, PidfdFlags::empty()).map_err(resources);
+        let process = pidfd_open(pid, PidfdFlags::empty()).map_err(resources);
+        match (watched, process) {
+            (Ok(watched), Ok(process)) => {
+                keeper.watch_child(pid, watched);
+                let supervisor = Supervisor { main, process };
+                (0..READY).for_each(|_| supervisor.ask());
+                Ok(supervisor)
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                // It ends by itself, seeing its socket end; this thread may wait for that.
+                drop((main, other));
+                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks for one more ready guard.
+    pub(crate) fn ask(&self) {
+        // A supervisor that is gone is noticed by whoever takes the next one.
+        let _ = send(&self.main, &[0], &[]);
+    }
+
+    /// Takes a ready guard; waits for one if there is none. Another one must be asked for then.
+    pub(crate) fn take(&self) -> Result<Ready, NoGuard> {
+        let mut refusals = 0;
+        let mut silences = 0;
+        loop {
+            if self.is_lost() {
+                return Err(NoGuard::Lost);
+            }
+            match receive(&self.main, Wait::No) {
+                Ok(Received::Message(message, descriptors)) => match (Offer::decode(&message), to_pair(descriptors)) {
+                    (Some(Offer::Ready { guard }), Some((socket, process))) => {
+                        let guard = i32::try_from(guard).ok().and_then(Pid::from_raw);
+                        return guard.map_or(Err(NoGuard::Lost), |guard| {
+                            Ok(Ready {
+                                guard,
+                                socket,
+                                process,
+                            })
+                        });
+                    }
+                    (Some(Offer::Refused { errno }), _) => {
+                        // It may be an old one: there may be room again.
+                        self.ask();
+                        refusals += 1;
+                        if refusals > READY {
+                            return Err(NoGuard::Refused(io::Error::from_raw_os_error(errno)));
+                        }
+                    }
+                    (Some(Offer::Ready { .. }) | None, _) => return Err(NoGuard::Lost),
+                },
+                // No room here for its descriptors, so it is gone.
+                Err(Errno::MFILE) => {
+                    self.ask();
+                    return Err(NoGuard::Refused(Errno::MFILE.into()));
+                }
+                Ok(Received::End) | Err(_) => return Err(NoGuard::Lost),
+                Ok(Received::Nothing) if wait_for(&self.main) => {}
+                Ok(Received::Nothing) => {
+                    silences += 1;
+                    if silences > SILENCES {
+                        let _ = pidfd_send_signal(&self.process, Signal::KILL);
+                        return Err(NoGuard::Lost);
+                    }
+                    self.go_on();
+                }
+            }
+        }
+    }
+
+    /// Whether it has exited. Guards that it made ready are not supervised then.
+    pub(crate) fn is_lost(&self) -> bool {
+        has_exited(&self.process)
+    }
+
+    /// Lets it go on if it was stopped.
+    pub(crate) fn go_on(&self) {
+        let _ = pidfd_send_signal(&self.process, Signal::CONT);
+    }
+}
+
+/// Why a program does not work as a supervisor.
+pub(crate) fn failed(program: &CStr, source: io::Error) -> SpawnError {
+    use std::os::unix::ffi::OsStrExt;
+    SpawnError::Supervisor {
+        program: std::ffi::OsStr::from_bytes(program.to_bytes()).into(),
+        source,
+    }
+}
+
+/// Waits for something to receive. Not for long: whether there was something.
+pub(crate) fn wait_for(socket: &OwnedFd) -> bool {
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: SILENCE.subsec_nanos().into(),
+    };
+    let mut descriptors = [PollFd::new(socket, PollFlags::IN)];
+    !matches!(poll(&mut descriptors, Some(&timeout)), Ok(0))
+}
+
+/// Where the dynamic loader finds the libraries that this program was started with, and nothing else.
+fn loader_environment() -> Vec<std::ffi::CString> {
+    use std::os::unix::ffi::OsStringExt;
+    let name = "LD_LIBRARY_PATH";
+    let value = std::env::var_os(name).map(|value| [name.as_bytes(), b"=", &value.into_vec()].concat());
+    value
+        .and_then(|entry| std::ffi::CString::new(entry).ok())
+        .into_iter()
+        .collect()
+}
+
+fn open(path: &str, flags: OFlags) -> Result<OwnedFd, SpawnError> {
+    let opened = rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
+    above_stdio(opened.map_err(|errno| SpawnError::resources("a descriptor", errno))?)
+}
+
+fn to_pair(descriptors: Vec<OwnedFd>) -> Option<(OwnedFd, OwnedFd)> {
+    let [first, second] = <[OwnedFd; 2]>::try_from(descriptors).ok()?;
+    Some((first, second))
+}
