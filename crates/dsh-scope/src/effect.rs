@@ -1,3 +1,5 @@
+//! The handles to single entries of a scope.
+
 use std::{fmt, sync::Weak};
 
 use crate::{

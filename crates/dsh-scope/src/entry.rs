@@ -1,3 +1,5 @@
+//! What a scope owes, and how its end is seen.
+
 use std::sync::{Arc, Weak};
 
 use tokio::sync::watch;

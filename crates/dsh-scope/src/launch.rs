@@ -1,3 +1,5 @@
+//! Where tasks are born.
+
 use std::{pin::Pin, sync::Arc};
 
 use tokio::runtime::Handle;

@@ -1,3 +1,5 @@
+//! Containment and limits.
+
 use std::time::Duration;
 
 use dsh_scope::{contain, contain_future, within};

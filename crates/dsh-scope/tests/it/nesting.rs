@@ -1,3 +1,5 @@
+//! Parents and children.
+
 use std::sync::Arc;
 
 use dsh_scope::Scope;
