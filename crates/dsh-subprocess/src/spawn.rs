@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 use tokio::net::unix::pipe;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::error::{SpawnError, is_shortage};
 use crate::feed::Feed;
@@ -49,9 +49,15 @@ pub struct Spawned {
 ///
 /// Dropping the future starts nothing, or kills and reaps what was started.
 pub async fn spawn(spec: ProcessSpec) -> Result<Spawned, SpawnError> {
-    // If this future is dropped, the result of the call is dropped where it arises, and with it the tree.
-    let launched = tokio::task::spawn_blocking(move || launch(spec)).await;
-    let Launched { tree, stdout, stderr } = launched.map_err(|_| SpawnError::Shutdown)??;
+    // The caller may drop this future at any point. Before the launch the closed channel prevents it; after
+    // it the launched tree is dropped with the refused or unread answer, which ends it.
+    let (answer, launched) = oneshot::channel();
+    tokio::task::spawn_blocking(move || {
+        if !answer.is_closed() {
+            let _ = answer.send(launch(spec));
+        }
+    });
+    let Launched { tree, stdout, stderr } = launched.await.map_err(|_| SpawnError::Shutdown)??;
     let receive = |fd| {
         pipe::Receiver::from_owned_fd(fd).map_err(|error| SpawnError::resources("a watched pipe", error))
     };
