@@ -156,24 +156,32 @@ async fn c424_the_result_has_a_value_for_programs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_spawn_is_an_error_that_says_so() {
-    let bash = LocalBashConfig {
-        allow_env: Vec::new(),
-        ..Setup::default().bash
-    };
-    let harness = Setup {
-        bash,
-        ..Setup::default()
-    }
-    .harness();
-    // A command that is one argument too long is the one failure a model can cause.
+async fn a_command_that_is_too_long_is_an_error_with_the_remedy() {
+    let harness = Harness::new();
     let command = format!("true #{}", "x".repeat(140_000));
     let result = harness
         .call(json!({ "command": command, "description": "x" }))
         .await;
+    assert!(result.is_error);
+    assert_eq!(
+        result.single_text().unwrap(),
+        "Error: command is too long: 140006 bytes, the limit is 131071; write it to a script file and run that"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_spawn_is_an_error_that_says_so() {
+    let harness = Setup {
+        ambient: Some(("PATH", "/nowhere")),
+        ..Setup::default()
+    }
+    .harness();
+    let result = harness
+        .call(json!({ "command": "true", "description": "x" }))
+        .await;
     let text = result.single_text().unwrap();
     assert!(
-        result.is_error && text.contains("the limit is 131071") && text.contains("script file"),
+        result.is_error && text.starts_with("Error: spawn failed: cannot run bash: ENOENT"),
         "{text}"
     );
 }
