@@ -1,3 +1,5 @@
+//! What a producer hands over.
+
 use std::{fmt, pin::Pin, sync::Arc};
 
 use dsh_agent::Agent;
