@@ -9,7 +9,7 @@ use dsh_tasks::{Outcome, Serves, TaskDone, TasksConfig};
 use crate::common::{Producer, Rig, settled};
 
 /// Queues a notice as a control surface does.
-fn notify(rig: &Rig) {
+pub(crate) fn notify(rig: &Rig) {
     let words = rig.tasks.vocabulary();
     let listen = move |done: TaskDone| -> dsh_tasks::BoxFuture<_> {
         if let Some(owner) = done.owner.as_ref().filter(|_| !done.snapshot.reported) {

@@ -17,4 +17,5 @@ mod owner_cleanup;
 
 mod changes;
 mod claims;
+mod races;
 mod snapshots;
