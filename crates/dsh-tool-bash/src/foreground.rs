@@ -26,6 +26,7 @@ impl BashTool {
             Some(Cut::TimedOut) => Some(result.timeout),
             None => None,
         };
+        self.kept.keep(result.process.output());
         let body = match self.rendering() {
             Rendering::Sections => sections(&result.stdout.text, &result.stderr.text),
             Rendering::Interleaved => {

@@ -68,14 +68,25 @@ async fn c80_long_output_names_the_file_and_keeps_its_end() {
         ..Setup::default()
     }
     .harness();
-    let text = harness
-        .foreground("for i in $(seq 500); do echo line-$i; done")
-        .await;
-    assert!(text.contains(" bytes omitted here; full output: /"), "{text}");
+    let command = "for i in $(seq 500); do echo line-$i; done";
+    let text = harness.foreground(command).await;
     assert!(
         text.starts_with("line-1\n") && text.ends_with("line-500\n"),
         "{text}"
     );
+    let (_, note) = text.split_once(" bytes omitted here; full output: ").unwrap();
+    let (path, _) = note.split_once(" bytes ").unwrap();
+
+    // The next calls can read it, and it does not stay forever.
+    assert_eq!(
+        harness.foreground(&format!("tail -n 1 {path}")).await,
+        "line-500\n"
+    );
+    for _ in 0..20 {
+        assert!(std::path::Path::new(path).exists());
+        harness.foreground(command).await;
+    }
+    dsh_testkit::eventually("the oldest is gone", || !std::path::Path::new(path).exists()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
