@@ -6,6 +6,7 @@ use dsh_agent::Agent;
 use dsh_output::OutputSource;
 
 use crate::{
+    core::Admission,
     error::BoxError,
     outcome::{CancelRequest, Outcome},
 };
@@ -19,6 +20,7 @@ pub struct StartSpec {
     pub(crate) label: String,
     pub(crate) owner: Option<Arc<Agent>>,
     pub(crate) output_limit_bytes: Option<u64>,
+    pub(crate) admission: Admission,
     pub(crate) run: Run,
 }
 
@@ -54,6 +56,7 @@ impl StartSpec {
             label: label.into(),
             owner: None,
             output_limit_bytes: None,
+            admission: Admission::Limited,
             run: Box::new(run),
         }
     }
@@ -69,6 +72,14 @@ impl StartSpec {
     #[must_use]
     pub fn output_limit_bytes(mut self, bytes: u64) -> Self {
         self.output_limit_bytes = Some(bytes);
+        self
+    }
+
+    /// Says that the work runs already and `run` only hands it over. Such a start is not held to the owner's limit,
+    /// since a refusal would leave the work without anybody to answer for it; it counts, so the next start is refused.
+    #[must_use]
+    pub fn already_running(mut self) -> Self {
+        self.admission = Admission::Unrefusable;
         self
     }
 }

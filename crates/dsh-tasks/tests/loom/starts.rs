@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use dsh_agent::{AgentRegistry, AgentSpec, InstanceId};
 use dsh_scope::Scope;
 use dsh_session::SessionId;
-use dsh_tasks::core::{Committed, Ending, Owner};
+use dsh_tasks::core::{Admission, Committed, Ending, Owner};
 use loom::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -73,7 +73,9 @@ fn start_and_the_end_of_its_owner() {
 fn start_is_waited_for_by_the_disposal_that_began_meanwhile() {
     every(|| {
         let tasks = tasks(10);
-        let reservation = tasks.reserve::<()>(None, 0, |_| Ok(())).unwrap();
+        let reservation = tasks
+            .reserve::<()>(None, Admission::Limited, 0, |_| Ok(()))
+            .unwrap();
         let other = tasks.clone();
         let disposal = thread::spawn(move || {
             other.begin(Ending::Service);
@@ -92,8 +94,10 @@ fn nested_start_and_another_one_at_a_limit_of_one() {
     every(|| {
         let tasks = tasks(1);
         let other = starter(&tasks, None, || Ok(()));
-        if let Ok(outer) = tasks.reserve::<()>(None, 0, |_| Ok(())) {
-            let nested = tasks.reserve::<()>(None, 0, |_| Ok(())).is_err();
+        if let Ok(outer) = tasks.reserve::<()>(None, Admission::Limited, 0, |_| Ok(())) {
+            let nested = tasks
+                .reserve::<()>(None, Admission::Limited, 0, |_| Ok(()))
+                .is_err();
             outer.commit(facts(), (), 0);
             assert!(nested, "a start under way counts");
         }
@@ -129,7 +133,7 @@ fn starter(
 ) -> thread::JoinHandle<usize> {
     let tasks = tasks.clone();
     thread::spawn(move || {
-        let Ok(reservation) = tasks.reserve(owner, 0, |_| attach()) else {
+        let Ok(reservation) = tasks.reserve(owner, Admission::Limited, 0, |_| attach()) else {
             return 0;
         };
         match reservation.commit(facts(), (), 0) {

@@ -163,6 +163,19 @@ async fn t10_a_kill_request_frees_no_slot() {
 }
 
 #[tokio::test]
+async fn work_that_runs_already_is_never_refused_and_counts() {
+    let rig = Rig::with(limit(1));
+    let (first, left, next) = (Producer::new(), Producer::new(), Producer::new());
+    rig.start(&first, None);
+    let adopted = left.spec("bash", "left over").already_running();
+    assert_eq!(rig.tasks.start(adopted).unwrap().to_string(), "bash-2");
+    first.settle(Outcome::completed());
+    settled().await;
+    let refused = rig.try_start(&next, None).unwrap_err().to_string();
+    assert!(refused.ends_with("(running: bash-2 for 0s)"), "{refused}");
+}
+
+#[tokio::test]
 async fn t11_a_slot_is_freed_by_every_kind_of_end() {
     for outcome in [Outcome::completed(), Outcome::killed(), Outcome::failed()] {
         let rig = Rig::with(limit(1));
