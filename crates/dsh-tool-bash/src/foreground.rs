@@ -59,7 +59,7 @@ impl BashTool {
             .tasks
             .as_ref()
             .filter(|tasks| tasks.serves(ctx.caller.as_ref()));
-        let adopted = match (self.config.leftover.unwrap_or(Leftover::Adopt), keeper) {
+        let adopted = match (self.config.leftover(), keeper) {
             (Leftover::Leave, _) => return Some(format!("{count} still running")),
             (Leftover::Adopt, Some(tasks)) => self.adopt(tasks, command, result, ctx).map(|id| {
                 format!(

@@ -43,7 +43,7 @@ impl Tool for BashTool {
             .unwrap_or_default();
         ToolDefinition {
             name: NAME.to_owned(),
-            description: prompt::description(background.then_some(words)),
+            description: prompt::description(background.then_some(words), self.config.leftover()),
             input_schema: schema(background),
             annotations: Annotations {
                 read_only: Some(false),
