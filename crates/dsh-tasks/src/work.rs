@@ -8,7 +8,7 @@ use dsh_output::OutputSource;
 use crate::{
     core::Admission,
     error::BoxError,
-    outcome::{CancelRequest, Outcome},
+    outcome::{CancelRequest, Outcome, Survivor},
 };
 
 /// A boxed future that may move between threads.
@@ -32,6 +32,7 @@ pub struct Work {
     pub(crate) hooks: Hooks,
 }
 
+type SurvivorsHook = Box<dyn Fn() -> Vec<Survivor> + Send + Sync>;
 type CancelHook = Box<dyn Fn(&CancelRequest) -> Result<(), BoxError> + Send + Sync>;
 
 /// The part of it that is kept with the record.
@@ -39,6 +40,7 @@ pub(crate) struct Hooks {
     pub(crate) cancel: CancelHook,
     pub(crate) output: Option<Arc<dyn OutputSource>>,
     pub(crate) live_detail: Option<Box<dyn Fn() -> Option<String> + Send + Sync>>,
+    pub(crate) survivors: Option<SurvivorsHook>,
 }
 
 impl StartSpec {
@@ -101,6 +103,7 @@ impl Work {
                 cancel: Box::new(cancel),
                 output: None,
                 live_detail: None,
+                survivors: None,
             },
         }
     }
@@ -119,6 +122,14 @@ impl Work {
     #[must_use]
     pub fn live_detail(mut self, detail: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
         self.hooks.live_detail = Some(Box::new(detail));
+        self
+    }
+
+    /// Names the processes of the work that are alive right now. It is asked when a disposal gives the task up, so that
+    /// what may be orphaned is named.
+    #[must_use]
+    pub fn survivors(mut self, survivors: impl Fn() -> Vec<Survivor> + Send + Sync + 'static) -> Self {
+        self.hooks.survivors = Some(Box::new(survivors));
         self
     }
 }

@@ -9,7 +9,11 @@ use dsh_agent::{Agent, NoticeKey};
 use dsh_scope::contain;
 use tokio::{sync::watch, time::Instant};
 
-use crate::{outcome::CancelRequest, snapshot::TaskSnapshot, work::Hooks};
+use crate::{
+    outcome::{CancelRequest, Survivor},
+    snapshot::TaskSnapshot,
+    work::Hooks,
+};
 
 pub(super) type Kept = Arc<TaskParts>;
 
@@ -62,6 +66,16 @@ impl TaskParts {
         contain(detail).unwrap_or_else(|panicked| {
             tracing::error!("tasks: a live detail panicked: {panicked}");
             None
+        })
+    }
+
+    pub(super) fn survivors(&self) -> Vec<Survivor> {
+        let Some(survivors) = &self.hooks.survivors else {
+            return Vec::new();
+        };
+        contain(survivors).unwrap_or_else(|panicked| {
+            tracing::error!("tasks: a survivors hook panicked: {panicked}");
+            Vec::new()
         })
     }
 

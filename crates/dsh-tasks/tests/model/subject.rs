@@ -172,7 +172,9 @@ impl Subject {
     fn end(&mut self, ending: Ending) {
         let (_, live) = self.ledger.begin(ending);
         for (id, ()) in live {
-            self.ledger.cancel(&id, || 0, || Ok(())).unwrap();
+            self.ledger
+                .cancel(&id, || Ok(()), |outcome| (outcome, 0))
+                .unwrap();
         }
     }
 
