@@ -209,7 +209,11 @@ async fn an_outsider_that_never_stops_writing_does_not_keep_the_call() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tee_that_outlives_the_exec_keeps_its_last_words() {
-    let fixture = Fixture::new();
+    // However slow the machine is, the members end within this drain.
+    let fixture = Fixture::with(LocalBashConfig {
+        drain_ms: 15_000.0,
+        ..config()
+    });
     let result = fixture
         .run("exec > >(cat; sleep 0.1; echo last) 2>&1; echo hi")
         .await;
