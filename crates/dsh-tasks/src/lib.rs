@@ -75,7 +75,7 @@
 //! - **A task ends once**, with the first end it is given, and only when its producer says that the work is over (or,
 //!   in a disposal, when the time for that is up; then it says so).
 //! - **An end is told once.** Reads, waits and kills of the registry return a [`Claim`]: the duty to say whether the
-//!   model got the result. Delivered, the end is spent. Dropped, on whatever way, it is announced to the
+//!   model got the result. Delivered, the end is spent. Dropped, however that happens, it is announced to the
 //!   [done listeners](TaskRegistry::on_done), which tell the owner. It is never neither and never both.
 //! - **Output is consumed when it is delivered.** Until then it is leased; a reader that comes meanwhile goes on behind
 //!   it; what was not delivered is read again first. [`observe`](TaskRegistry::observe) consumes nothing.

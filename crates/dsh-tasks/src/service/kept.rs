@@ -10,6 +10,7 @@ use dsh_scope::contain;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
+    id::TaskId,
     outcome::{CancelRequest, Survivor},
     snapshot::TaskSnapshot,
     work::Hooks,
@@ -21,6 +22,8 @@ pub(super) struct TaskParts {
     pub(super) hooks: Hooks,
     /// The exact owner. Weak: a record keeps no agent alive.
     pub(super) owner: Option<Weak<Agent>>,
+    /// Which registry of this process it is of.
+    registry: u64,
     /// The terminal snapshot, for those who wait.
     pub(super) ended: watch::Sender<Option<TaskSnapshot>>,
     /// Held while the output source is read.
@@ -34,10 +37,11 @@ pub(super) struct Clock {
 }
 
 impl TaskParts {
-    pub(super) fn new(hooks: Hooks, owner: Option<&Arc<Agent>>) -> Kept {
+    pub(super) fn new(hooks: Hooks, owner: Option<&Arc<Agent>>, registry: u64) -> Kept {
         Arc::new(Self {
             hooks,
             owner: owner.map(Arc::downgrade),
+            registry,
             ended: watch::Sender::new(None),
             reading: Mutex::new(()),
         })
@@ -45,6 +49,11 @@ impl TaskParts {
 
     pub(super) fn owner(&self) -> Option<Arc<Agent>> {
         self.owner.as_ref()?.upgrade()
+    }
+
+    /// The key of its notice in its owner's inbox. An agent may outlive a registry, whose successor gives the same ids.
+    pub(super) fn notice_key(&self, id: &TaskId) -> NoticeKey {
+        NoticeKey::new(format!("tasks {}: {id}", self.registry))
     }
 
     /// Adds to a snapshot what only the producer knows. Calls its hooks.
@@ -87,11 +96,6 @@ impl TaskParts {
             Err(panicked) => Err(panicked.to_string()),
         }
     }
-}
-
-/// The key of a task's notice in its owner's inbox.
-pub(super) fn notice_key(snapshot: &TaskSnapshot) -> NoticeKey {
-    NoticeKey::new(format!("task {}", snapshot.id))
 }
 
 impl Clock {

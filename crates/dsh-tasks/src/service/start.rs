@@ -124,7 +124,7 @@ impl Shared {
         owner: Option<&Arc<Agent>>,
     ) -> Result<TaskId, StartError> {
         let Work { done, hooks } = work;
-        let kept = TaskParts::new(hooks, owner);
+        let kept = TaskParts::new(hooks, owner, self.number);
         match reservation.commit(facts, kept.clone(), self.clock.now()) {
             Committed::Task(id) => {
                 self.follow(&id, done);
