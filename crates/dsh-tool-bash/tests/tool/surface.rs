@@ -39,7 +39,7 @@ async fn c87_c91_c140_one_small_tool() {
               },
               "run_in_background": {
                 "type": "boolean",
-                "description": "Return a task id at once instead of waiting."
+                "description": "Return an id at once instead of waiting."
               }
             },
             "required": [
