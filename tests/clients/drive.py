@@ -101,7 +101,8 @@ async def two_tasks(driver):
 async def a_notice_comes_once(driver):
     task = await driver.background("echo hello")
     await driver.until(task, "[status: completed, exit code: 0]")
-    first = await driver.call("bash", command="echo next", description="a test command")
+    # The notice is there by the time this result is written.
+    first = await driver.call("bash", command="sleep 0.5; echo next", description="a test command")
     second = await driver.call("bash", command="echo next", description="a test command")
     assert first[0] == second[0] == "next\n", (first, second)
     assert len(first) == 2 and len(second) == 1, (first, second)

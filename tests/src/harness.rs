@@ -105,7 +105,7 @@ impl Harness {
 
     /// Disposes of the agent and shuts the services down.
     pub async fn close(self) {
-        self.agent.dispose().await;
+        self.agent.dispose().await.expect("the agent goes");
         self.core.shutdown().await;
     }
 }

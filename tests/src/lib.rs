@@ -9,6 +9,7 @@
     reason = "a test helper that cannot go on ends the test"
 )]
 
+mod calls;
 mod harness;
 mod reply;
 mod room;

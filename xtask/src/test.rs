@@ -26,9 +26,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String], not_run: NotRun) 
     let client = client::prepare(workspace);
 
     let mut tests = nextest.command("run");
-    tests
-        .arg("--workspace")
-        .env("DSH_BIN", workspace.target().join("debug/dsh"));
+    tests.env("DSH_BIN", workspace.target().join("debug/dsh"));
     match &client {
         Ok(python) => _ = tests.env("DSH_TEST_PYTHON", python),
         Err(_) if arguments.is_empty() => _ = tests.args(["--filterset", &format!("not ({CLIENT_TESTS})")]),
@@ -49,13 +47,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String], not_run: NotRun) 
 /// Names every test that needs the client, and why it was left out.
 fn report(nextest: &Nextest<'_>, reason: &Error, not_run: NotRun) -> Result<(), Error> {
     let mut list = nextest.command("list");
-    list.args([
-        "--workspace",
-        "--message-format",
-        "oneline",
-        "--filterset",
-        CLIENT_TESTS,
-    ]);
+    list.args(["--message-format", "oneline", "--filterset", CLIENT_TESTS]);
     for test in process::output(&mut list)?.lines() {
         println!("NOT RUN {test}");
     }

@@ -1,3 +1,5 @@
+//! One live agent and its identity.
+
 use std::{
     fmt,
     path::Path,

@@ -1,3 +1,5 @@
+//! Why an agent was not created.
+
 use dsh_scope::ScopeClosed;
 use dsh_session::SessionId;
 

@@ -82,6 +82,27 @@ impl Inbox {
     ///
     /// A lease that has the notice already is not affected: it may commit it. If it does not, the notice comes back
     /// under the hold. Several holds on one key are in force until the last one ends.
+    ///
+    /// ```
+    /// # use dsh_agent::{AgentRegistry, AgentSpec, Notice, NoticeKey};
+    /// # use dsh_session::{Message, MessageSource, SessionId};
+    /// # let root = dsh_scope::Scope::root("doc");
+    /// # let spec = AgentSpec { id: SessionId::new("s-1"), cwd: None, within: root.clone() };
+    /// # let handle = AgentRegistry::new().create(spec)?;
+    /// # let inbox = handle.agent().inbox();
+    /// # let message = Message { content: Vec::new(), source: MessageSource::User };
+    /// # let notice = Notice { key: NoticeKey::new("build"), message };
+    /// # let key = notice.key.clone();
+    /// let answering = inbox.hold(&key); // somebody is about to answer with the same news
+    /// inbox.inject(notice.clone());
+    /// assert!(inbox.lease().is_empty());
+    /// drop(answering); // the answer was not sent
+    /// assert_eq!(inbox.pending(), 1);
+    ///
+    /// inbox.hold(&key).retract(); // the next one was
+    /// assert_eq!(inbox.pending(), 0);
+    /// # Ok::<(), dsh_agent::AgentError>(())
+    /// ```
     pub fn hold(&self, key: &NoticeKey) -> NoticeHold {
         self.shared.lock().hold(key);
         NoticeHold::new(self.shared.clone(), key.clone())

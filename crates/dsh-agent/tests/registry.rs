@@ -289,3 +289,25 @@ fn of_racing_creations_one_wins_and_the_others_leave_nothing() {
         .count();
     assert_eq!(leaked, 50, "each root owed one agent's scope");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn racing_disposals_end_one_agent_and_spare_its_successor() {
+    for _ in 0..100 {
+        let (root, agents, handle, agent) = one();
+        let (handle, racers) = (Arc::new(handle), Scope::root("racers"));
+        for _ in 0..3 {
+            let handle = handle.clone();
+            racers
+                .spawn("disposes", async move { handle.dispose().await.unwrap() })
+                .unwrap();
+        }
+        handle.dispose().await.unwrap();
+        assert!(!agents.is_registered(&agent));
+        // The other disposals may still be on their way.
+        let successor = create(&agents, "a", &root).unwrap();
+        racers.close().await.unwrap();
+        assert!(agents.is_registered(successor.agent()) && !successor.agent().scope().is_closing());
+        root.close().await.unwrap();
+        assert!(agents.get(agent.id()).is_none());
+    }
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dsh_bash::{BashProcess, EndReason, Pipe, ShellEnd, ShellExit};
+use dsh_bash::{BashProcess, EndReason, Member, Pipe, ShellEnd, ShellExit};
 use dsh_output::Stream;
 use dsh_scope::within;
 use dsh_subprocess::{LeaderExit, ProcessSpec, ProcessTree, Spawned};
@@ -119,31 +119,36 @@ impl Driver {
         let since = Instant::now();
         // In slices, because members may go, or leave the group, meanwhile.
         let slice = self.bounds.drain.min(self.bounds.grace);
-        let closed = loop {
-            if self.drain(Instant::now() + slice).await {
-                break true;
-            }
-            let patient = self.tree.members().is_empty() && !self.process.was_asked();
+        let mut left = members(&self.tree);
+        loop {
+            let closed = self.drain(Instant::now() + slice).await;
+            let before = std::mem::replace(&mut left, self.lasting_members().await);
+            let patient = left.is_empty() && !self.process.was_asked();
             let limit = if patient {
                 self.bounds.grace
             } else {
                 self.bounds.drain
             };
-            if since.elapsed() >= limit {
-                break false;
+            // The last words of a member that went in this round may still be in the pipe.
+            let all_gone = left.is_empty() && !before.is_empty();
+            if closed || (since.elapsed() >= limit && !all_gone) {
+                let pipe = match (closed, left.is_empty()) {
+                    (true, _) => Pipe::Closed,
+                    (false, true) => Pipe::HeldOutside,
+                    (false, false) => Pipe::HeldByMember,
+                };
+                return ShellEnd { exit, left, pipe };
             }
-        };
+        }
+    }
+
+    /// Who is alive, and still is after a moment: a member that is just going is not left behind.
+    async fn lasting_members(&mut self) -> Vec<Member> {
         if !self.tree.members().is_empty() {
             let tree = Arc::clone(&self.tree);
             self.meanwhile(within(LINGER, tree.ended())).await;
         }
-        let left = members(&self.tree);
-        let pipe = match (closed, left.is_empty()) {
-            (true, _) => Pipe::Closed,
-            (false, true) => Pipe::HeldOutside,
-            (false, false) => Pipe::HeldByMember,
-        };
-        ShellEnd { exit, left, pipe }
+        members(&self.tree)
     }
 
     /// The members are gone; what they wrote is in the pipe, or somebody outside holds it.

@@ -1,6 +1,6 @@
 //! The bash executor on this machine, over process trees.
 //!
-//! [`LocalBash`] runs `bash -c <command>`: not a login shell, not interactive, no start-up files, nothing kept from
+//! [`LocalBash`] runs `bash -c -- <command>`: not a login shell, not interactive, no start-up files, nothing kept from
 //! one command to the next. It implements [`dsh_bash::BashExecutor`].
 //!
 //! # Contract
@@ -37,6 +37,12 @@
 //! **Limits.** This keeps credentials out of sight, it is no wall. It does not see a credential whose name and value
 //! look like nothing of the above, nor one in a file that a command may read. The program's own environment stays
 //! readable for its user: a command finds it in `/proc/$PPID/environ`.
+//!
+//! # What this executor cannot see
+//!
+//! A process that leaves the group of its shell (`setsid`) is outside the tree: nothing ends it, and all that is told of
+//! it is that it holds a pipe. The command is an argument of its shell, so everybody on the machine can read it in the
+//! process list, and `pkill -f` with a pattern out of the command itself ends the shell first.
 //!
 //! # Example
 //!

@@ -83,7 +83,8 @@ impl LocalBash {
         let core = &self.core;
         let env = child_env(core.ambient.iter().cloned(), &core.config.allow_env, spec);
         ProcessSpec {
-            args: vec!["-c".into(), (&spec.command).into()],
+            // `--`, or a command that begins with a dash would be taken for options of the shell.
+            args: vec!["-c".into(), "--".into(), (&spec.command).into()],
             env: env.into_iter().collect(),
             stdin: match &spec.stdin {
                 Some(text) => Stdin::Data(text.clone().into_bytes()),

@@ -1,5 +1,6 @@
 //! The foreground: a process and a caller that waits for its shell.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,19 @@ pub enum Cut {
     TimedOut,
     /// The caller's token was cancelled.
     Aborted,
+}
+
+impl fmt::Debug for RunResult {
+    /// Everything but the output.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunResult")
+            .field("exit", &self.exit)
+            .field("cut", &self.cut)
+            .field("left", &self.left)
+            .field("survivors", &self.survivors)
+            .field("pipe", &self.pipe)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Starts `spec` and waits until its shell has exited and its output was drained.

@@ -1,3 +1,5 @@
+//! The id of a tool call.
+
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! What messages are made of.
+
 use serde::{Deserialize, Serialize};
 
 /// One piece of what a model reads or writes.

@@ -65,6 +65,8 @@ struct Table {
 struct Call {
     client: RequestId,
     kind: Kind,
+    /// Its answer is on its way: a client that uses the id again has read it.
+    answering: bool,
     token: CancellationToken,
     parked: Deliveries,
 }
@@ -81,19 +83,27 @@ impl Calls {
     pub(crate) fn open(&self, client: &RequestId, kind: Kind) -> Option<i64> {
         let token = self.ended.child_token();
         let mut table = self.lock();
-        if table.by_client.contains_key(client) {
+        let taken = table
+            .by_client
+            .get(client)
+            .and_then(|id| table.open.get(id))
+            .is_some_and(|call| !call.answering);
+        if taken {
             return None;
         }
         table.last_id += 1;
         let id = table.last_id;
         table.by_client.insert(client.clone(), id);
+        let client = client.clone();
+        let parked = Deliveries::default();
         table.open.insert(
             id,
             Call {
-                client: client.clone(),
+                client,
                 kind,
+                answering: false,
                 token,
-                parked: Deliveries::default(),
+                parked,
             },
         );
         Some(id)
@@ -135,19 +145,22 @@ impl Calls {
         }
     }
 
-    /// To whom the answer goes; `None` when it was given up.
-    pub(crate) fn addressee(&self, id: i64) -> Option<Addressee> {
-        let table = self.lock();
-        let call = table.open.get(&id)?;
-        let kind = if table.end.is_none() {
-            call.kind
-        } else {
-            Kind::Other
-        };
+    /// To whom the answer goes, which is about to be written; `None` when it was given up.
+    pub(crate) fn begin_answer(&self, id: i64) -> Option<Addressee> {
+        let mut table = self.lock();
+        let over = table.end.is_some();
+        let call = table.open.get_mut(&id)?;
+        call.answering = true;
+        let kind = if over { Kind::Other } else { call.kind };
         Some(Addressee {
             client: call.client.clone(),
             kind,
         })
+    }
+
+    /// The client's id of a request.
+    pub(crate) fn client_of(&self, id: i64) -> Option<RequestId> {
+        self.lock().open.get(&id).map(|call| call.client.clone())
     }
 
     /// The write of the answer is over, however it went: the entry goes. Hands out the deliveries unless the answer was
@@ -155,7 +168,9 @@ impl Calls {
     pub(crate) fn finish(&self, id: i64) -> Option<Deliveries> {
         let mut table = self.lock();
         let call = table.open.remove(&id)?;
-        table.by_client.remove(&call.client);
+        if table.by_client.get(&call.client) == Some(&id) {
+            table.by_client.remove(&call.client);
+        }
         let live = table.end.is_none();
         drop(table);
         live.then_some(call.parked)

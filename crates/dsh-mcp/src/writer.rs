@@ -79,7 +79,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     /// Writes one answer and settles what it told.
     async fn answer(&mut self, id: i64, mut message: Value) -> io::Result<()> {
-        let Some(addressee) = self.calls.addressee(id) else {
+        let Some(addressee) = self.calls.begin_answer(id) else {
             return Ok(());
         };
         self.name_subscription(&mut message, "result");
@@ -122,9 +122,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             .get_mut(part)
             .and_then(|part| part.get_mut("_meta")?.get_mut(SUBSCRIPTION));
         if let Some(named) = named
-            && let Some(addressee) = named.as_i64().and_then(|id| self.calls.addressee(id))
+            && let Some(client) = named.as_i64().and_then(|id| self.calls.client_of(id))
         {
-            *named = json!(addressee.client);
+            *named = json!(client);
         }
     }
 

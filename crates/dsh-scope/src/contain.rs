@@ -1,3 +1,5 @@
+//! Panics of foreign code, turned into values.
+
 use std::{
     any::Any,
     fmt,

@@ -1,3 +1,5 @@
+//! Waiting with a limit.
+
 use std::time::Duration;
 
 /// Awaits a future for at most `limit`; `None` when the limit came first.

@@ -1,8 +1,11 @@
+//! The handles to single entries of a scope.
+
 use std::{fmt, sync::Weak};
 
 use crate::{
+    entry::Ended,
     lineage::{Id, Lineage},
-    state::{Core, Ended},
+    state::Core,
 };
 
 /// Ends one effect before its scope does. Dropping it does nothing: the effect stays.

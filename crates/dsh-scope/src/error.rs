@@ -1,3 +1,5 @@
+//! Refusals.
+
 use std::{fmt, sync::Arc};
 
 /// A closing or closed scope refused a registration, and hands back what it was given.

@@ -53,6 +53,8 @@ compile_error!("dsh-scope contains panics, which needs panic = \"unwind\"");
 mod scope;
 
 mod effect;
+mod entry;
+mod launch;
 mod lineage;
 mod state;
 

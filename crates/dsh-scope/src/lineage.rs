@@ -1,3 +1,5 @@
+//! Who waits for whom: the ids that keep a closing from waiting for itself.
+
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},

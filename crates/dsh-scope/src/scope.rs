@@ -1,3 +1,5 @@
+//! The handle to a scope.
+
 use std::{fmt, sync::Arc};
 
 use tokio_util::sync::CancellationToken;

@@ -16,19 +16,17 @@
 
 use std::{
     collections::BTreeMap,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
-use tokio::{runtime::Handle, sync::watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    contain::contain_future,
+    entry::{EndGuard, Ended, Entry, Work},
+    launch::{BoxFuture, require_runtime, run, spawn},
     lineage::{Id, Lineage},
 };
-
-pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 pub(crate) struct Core {
     pub(crate) id: Id,
@@ -45,33 +43,6 @@ struct State {
     entries: BTreeMap<Id, Entry>,
     /// Turns true when the closing is over.
     closing: Option<watch::Receiver<bool>>,
-}
-
-struct Entry {
-    label: Arc<str>,
-    work: Work,
-    ended: Ended,
-}
-
-enum Work {
-    /// A disposer nobody has asked for yet.
-    Waiting(BoxFuture, EndGuard),
-    /// A disposer in flight.
-    Disposing,
-    /// A spawned task.
-    Task,
-}
-
-/// Waits until an entry's disposer or task has ended: the sender's drop says so.
-#[derive(Clone)]
-pub(crate) struct Ended(watch::Receiver<()>);
-
-/// Held by whatever runs an entry's work. However that ends, also by a shutdown of the runtime, the drop takes the
-/// entry out and releases those who wait for it.
-struct EndGuard {
-    core: Weak<Core>,
-    id: Id,
-    _ended: watch::Sender<()>,
 }
 
 impl Core {
@@ -204,7 +175,8 @@ impl Core {
         }
     }
 
-    fn remove(&self, id: Id) {
+    /// Forgets an entry, whatever it is doing.
+    pub(crate) fn remove(&self, id: Id) {
         let removed = self.lock().entries.remove(&id);
         drop(removed);
     }
@@ -221,13 +193,7 @@ impl Core {
         }
         // Taken under the lock, so the order of ids is the order of registration.
         let id = Id::next();
-        let (sender, receiver) = watch::channel(());
-        let ended = Ended(receiver);
-        let guard = EndGuard {
-            core: Arc::downgrade(self),
-            id,
-            _ended: sender,
-        };
+        let (guard, ended) = EndGuard::new(Arc::downgrade(self), id);
         let entry = Entry {
             label,
             work: work(item, guard),
@@ -239,29 +205,6 @@ impl Core {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Ended {
-    /// # Cancel safety
-    ///
-    /// Only waits.
-    pub(crate) async fn wait(&self) {
-        let mut receiver = self.0.clone();
-        // Nothing is ever sent: the only thing that can happen is the sender's drop.
-        while receiver.changed().await.is_ok() {}
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.0.has_changed().is_err()
-    }
-}
-
-impl Drop for EndGuard {
-    fn drop(&mut self) {
-        if let Some(core) = self.core.upgrade() {
-            core.remove(self.id);
-        }
     }
 }
 
@@ -282,34 +225,4 @@ impl Drop for Core {
             );
         }
     }
-}
-
-/// Runs an entry's work in a task of its own, contained.
-fn run(
-    waited_for_by: Lineage,
-    what: &'static str,
-    scope: Arc<str>,
-    label: Arc<str>,
-    guard: EndGuard,
-    work: impl Future<Output = ()> + Send + 'static,
-) {
-    spawn(waited_for_by, async move {
-        let _guard = guard;
-        if let Err(panicked) = contain_future(work).await {
-            tracing::error!(scope = &*scope, label = &*label, "{what} panicked: {panicked}");
-        }
-    });
-}
-
-/// Panics where there is no runtime, before anything was changed.
-fn require_runtime() {
-    let _ = Handle::current();
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where a task is born: it has an entry that owns it"
-)]
-fn spawn(waited_for_by: Lineage, work: impl Future<Output = ()> + Send + 'static) {
-    tokio::spawn(waited_for_by.run(work));
 }

@@ -1,3 +1,5 @@
+//! Entries of the log and their wire form.
+
 use dsh_llm::{CallId, ContentBlock};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 

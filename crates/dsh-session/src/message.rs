@@ -1,3 +1,5 @@
+//! Messages to the model, and who says them.
+
 use dsh_llm::ContentBlock;
 use serde::{Deserialize, Serialize};
 

@@ -1,3 +1,5 @@
+//! The log of one conversation.
+
 use std::{
     fmt,
     path::{Path, PathBuf},

@@ -1,3 +1,5 @@
+//! The id of a conversation.
+
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};

@@ -113,7 +113,9 @@ impl SpawnError {
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// This program cannot be its own guard.
-    #[error("this program cannot guard commands: call guard_entry() first in main, or name the helper dsh-guard")]
+    #[error(
+        "this program cannot guard commands: call guard_entry() first in main, or name the helper dsh-guard"
+    )]
     NotOffered,
     /// The helper is not there.
     #[error("cannot guard commands with {}: {}", .helper.display(), named(.source))]

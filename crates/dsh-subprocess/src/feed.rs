@@ -27,17 +27,23 @@ impl Feed {
         }
     }
 
-    /// Writes what fits now. A reader that is gone takes everything: its loss is not our error.
+    /// Writes what fits now, once: a fast reader of much data must not keep the thread from other trees.
+    /// A reader that is gone takes everything: its loss is not our error.
     pub(crate) fn write(&mut self) -> Fed {
-        while let Some(rest) = self.data.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match rustix::io::write(&self.pipe, rest) {
-                Ok(count) => self.written += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Fed::Some,
-                Err(_) => return Fed::All,
-            }
+        let rest = self.data.get(self.written..).unwrap_or_default();
+        if rest.is_empty() {
+            return Fed::All;
         }
-        Fed::All
+        match rustix::io::write(&self.pipe, rest) {
+            Ok(count) => self.written += count,
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => return Fed::All,
+        }
+        if self.written < self.data.len() {
+            Fed::Some
+        } else {
+            Fed::All
+        }
     }
 }
 

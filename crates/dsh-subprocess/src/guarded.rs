@@ -40,7 +40,12 @@ pub(crate) struct Asked {
 }
 
 impl Guarded {
-    pub(crate) fn new(ready: Ready, supervisor: Arc<Supervisor>, leader: Pid, kill_bound: Duration) -> Guarded {
+    pub(crate) fn new(
+        ready: Ready,
+        supervisor: Arc<Supervisor>,
+        leader: Pid,
+        kill_bound: Duration,
+    ) -> Guarded {
         Guarded {
             socket: ready.socket,
             supervisor,
@@ -94,7 +99,13 @@ impl Guarded {
     }
 
     pub(crate) fn members(&self) -> Vec<Member> {
-        if self.status.borrow().end.as_ref().is_some_and(|end| end.survivors.is_empty()) {
+        if self
+            .status
+            .borrow()
+            .end
+            .as_ref()
+            .is_some_and(|end| end.survivors.is_empty())
+        {
             return Vec::new();
         }
         let members = members(self.guard, &|_| false)
@@ -103,7 +114,11 @@ impl Guarded {
             .map(|member| platform::describe(member.pid))
             .collect();
         // While the guard lives its number is its own, and so was what was seen below it.
-        if has_exited(&self.process) { Vec::new() } else { members }
+        if has_exited(&self.process) {
+            Vec::new()
+        } else {
+            members
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Asked>> {

@@ -102,13 +102,21 @@ struct MessageWithFiles<'a> {
 }
 
 impl<'a> MessageWithFiles<'a> {
-    fn new(prepared: &'a Prepared, script: Option<&'a OwnedFd>, kill_bound: Duration) -> Result<Self, SpawnError> {
+    fn new(
+        prepared: &'a Prepared,
+        script: Option<&'a OwnedFd>,
+        kill_bound: Duration,
+    ) -> Result<Self, SpawnError> {
         let order = Order::Run(Run {
             program: prepared.program.clone(),
             argv: prepared.argv.clone(),
             env: prepared.env.clone(),
             kill_bound,
-            script: if script.is_some() { Script::Attached } else { Script::None },
+            script: if script.is_some() {
+                Script::Attached
+            } else {
+                Script::None
+            },
         });
         let mut bytes = order.encode();
         let mut file = None;
@@ -117,7 +125,9 @@ impl<'a> MessageWithFiles<'a> {
             bytes = Order::RunFromFile.encode();
         }
         let stdio = prepared.stdio.iter().map(AsFd::as_fd);
-        let borrowed = stdio.chain([prepared.directory.as_fd()]).chain(script.map(AsFd::as_fd));
+        let borrowed = stdio
+            .chain([prepared.directory.as_fd()])
+            .chain(script.map(AsFd::as_fd));
         Ok(MessageWithFiles {
             bytes,
             borrowed: borrowed.collect(),
@@ -178,8 +188,16 @@ fn script_file(command: OsString) -> Result<OwnedFd, SpawnError> {
             what: "command".to_owned(),
         });
     }
-    let end = text.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
-    let backslashes = text.iter().take(end).rev().take_while(|byte| **byte == b'\\').count();
+    let end = text
+        .iter()
+        .rposition(|byte| *byte != b'\n')
+        .map_or(0, |last| last + 1);
+    let backslashes = text
+        .iter()
+        .take(end)
+        .rev()
+        .take_while(|byte| **byte == b'\\')
+        .count();
     if end < text.len() && backslashes % 2 == 1 {
         text.truncate(end - 1);
     }

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::path::PathBuf;
 
 use tokio::net::unix::pipe;
+use tokio::sync::oneshot;
 
 use crate::error::{GuardError, SpawnError};
 #[cfg(target_os = "linux")]
@@ -70,7 +71,9 @@ impl GuardConfig {
         use std::os::unix::ffi::OsStringExt;
         let Some(helper) = self.helper else {
             let offered = crate::guard::is_offered();
-            return offered.then(|| c"/proc/self/exe".to_owned()).ok_or(GuardError::NotOffered);
+            return offered
+                .then(|| c"/proc/self/exe".to_owned())
+                .ok_or(GuardError::NotOffered);
         };
         // As it is now, wherever this program goes.
         let path = std::path::absolute(&helper).and_then(|path| std::fs::metadata(&path).map(|_| path));
@@ -123,11 +126,18 @@ impl Launcher {
     /// Dropping the future starts nothing, or kills and reaps what was started.
     pub async fn spawn(&self, spec: ProcessSpec) -> Result<Spawned, SpawnError> {
         let level = self.level.clone();
-        // If this future is dropped, the result of the call is dropped where it arises, and with it the tree.
-        let launched = tokio::task::spawn_blocking(move || match level {
-            Level::Groups => launch(spec),
-            #[cfg(target_os = "linux")]
-            Level::Guarded(guards) => guards.launch(spec),
+        // The caller may drop this future at any point. Before the launch the closed channel prevents it; after
+        // it the launched tree is dropped with the refused or unread answer, which ends it.
+        let (answer, launched) = oneshot::channel();
+        tokio::task::spawn_blocking(move || {
+            if answer.is_closed() {
+                return;
+            }
+            let _ = answer.send(match level {
+                Level::Groups => launch(spec),
+                #[cfg(target_os = "linux")]
+                Level::Guarded(guards) => guards.launch(spec),
+            });
         });
         let Launched { tree, stdout, stderr } = launched.await.map_err(|_| SpawnError::Shutdown)??;
         let receive = |fd| {

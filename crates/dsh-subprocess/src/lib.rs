@@ -1,39 +1,51 @@
 //! Process trees: spawn, signal, escalate, and say what was seen to end.
 //!
-//! A [`ProcessTree`] is a process, its process group, and the answer to the question that a bare child
-//! handle leaves open: *is everything that it started gone?* It knows nothing of shells, tasks or output.
+//! A [`ProcessTree`] is a process, what it starts, and the answer to the question that a bare child
+//! handle leaves open: *is everything that it started gone?* It knows nothing of tasks or output.
 //!
 //! # Contract
 //!
-//! - **Start.** [`spawn`] gives the process a group of its own, default signal dispositions, an empty
-//!   mask, descriptors 0 to 2 and exactly the environment it is told. A failure says whether the program,
-//!   the directory or the system's limits are at fault. The system call is `posix_spawn`: its cost does not
-//!   grow with the memory of this program.
+//! - **Level.** A [`Launcher`] starts processes in groups, which needs nothing, or under guards, which needs one call
+//!   in `main` and Linux. The level decides what the end of a tree proves: [`Proof`].
+//! - **Start.** [`Launcher::spawn`] gives the process default signal dispositions, an empty mask, descriptors 0 to 2
+//!   and exactly the environment it is told. A failure says whether the program, the directory or the system's limits
+//!   are at fault. This program never forks: the cost of a start does not grow with its memory.
 //! - **Exit.** [`ProcessTree::leader_exit`] is how the process itself ended. It is not the end of the tree.
 //! - **End.** [`ProcessTree::ended`] is when its group was *seen* empty (zombies are gone, what cannot be
-//!   seen is alive), or when survivors of a KILL are named. [`TreeEnd::proof`] says which.
+//!   seen is alive), when its guard had nobody left to wait for, or when survivors of a KILL are named.
 //! - **Termination.** [`ProcessTree::terminate`] sends TERM, then CONT; after the grace it sends KILL until
-//!   the group is empty. It is the group that must be empty, not the leader that must be gone.
-//! - **Ownership.** Dropping a tree kills its group, at once. Whatever comes later is done by one thread of
+//!   the tree is empty. It is the tree that must be empty, not the leader that must be gone.
+//! - **Ownership.** Dropping a tree kills it, at once. Whatever comes later is done by one thread of
 //!   this crate, which needs no runtime.
-//! - **No stranger is signalled.** The leader stays an unreaped zombie until its group was seen empty, so
-//!   the kernel gives its number to nobody else; afterwards nothing is signalled.
+//! - **No stranger is signalled.** A group's leader stays an unreaped zombie until its group was seen empty, so
+//!   the kernel gives its number to nobody else; a guard signals its own children, and others by descriptors. After
+//!   the end nothing is signalled.
+//!
+//! # Under a guard
+//!
+//! The guard is the leader's parent and a subreaper: whatever leaves the group, the session or its own parent
+//! (`setsid`, `nohup`, a double fork, a shell with job control) is still below it. It TERMs the leader's group as one,
+//! then once every member outside of it. When this program is killed, every guard sees that and ends its tree: TERM, half
+//! a second, KILL. When a command kills its guard, the guard's parent, the supervisor, ends the rest of the tree and tells so
+//! ([`LeaderExit::GuardLost`], [`Proof::Supervisor`]); when it stops it, the supervisor lets it go on. Only a
+//! command that kills both can escape, and then the end says [`Proof::NotProven`]. The guards hold no
+//! environment and no arguments of a command where others could read them.
 //!
 //! # Limits
 //!
-//! A process that leaves the group (`setsid`, a shell with job control) is not in the tree; hence
-//! [`Proof::Group`]. A program that reaps children it did not start (`waitpid(-1)`) takes exit statuses
-//! away: [`LeaderExit::Lost`]. Needs Linux 5.4 and glibc 2.29 or musl 1.1.24; before glibc 2.34 (and with
-//! musl) a descriptor that the program opened without close-on-exec reaches the process unless
-//! [`guard_entry`] was called after it was opened. On other Unix systems members are not named and emptiness
-//! is probed, not seen.
+//! In a group, a process that leaves it is not in the tree, and a program that reaps children it did not start
+//! (`waitpid(-1)`) takes exit statuses away: [`LeaderExit::Lost`]. At any level, work that is handed to another daemon
+//! is not in the tree. Needs Linux 5.4 and glibc 2.29 or musl 1.1.24; before glibc 2.34 (and with
+//! musl) a descriptor that the program opened without close-on-exec reaches a process in a group unless
+//! [`guard_entry`] was called after it was opened. On other Unix systems there are no guards, members are not named and
+//! emptiness is probed, not seen.
 //!
 //! # Example
 //!
 //! ```
 //! use std::time::Duration;
 //!
-//! use dsh_subprocess::{LeaderExit, ProcessSpec, Proof, spawn};
+//! use dsh_subprocess::{Launcher, LeaderExit, ProcessSpec, Proof};
 //! use tokio::io::AsyncReadExt;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -41,7 +53,7 @@
 //! let mut spec = ProcessSpec::new("sh", "/");
 //! spec.args = vec!["-c".into(), "echo ready; sleep 600 & exit 3".into()];
 //! spec.env = vec![("PATH".into(), "/usr/bin:/bin".into())];
-//! let mut started = spawn(spec).await?;
+//! let mut started = Launcher::groups().spawn(spec).await?;
 //!
 //! assert_eq!(started.tree.leader_exit().await, LeaderExit::Code(3));
 //! let mut line = [0; 6];

@@ -101,27 +101,29 @@ impl Supervisor {
                 return Err(NoGuard::Lost);
             }
             match receive(&self.main, Wait::No) {
-                Ok(Received::Message(message, descriptors)) => match (Offer::decode(&message), to_pair(descriptors)) {
-                    (Some(Offer::Ready { guard }), Some((socket, process))) => {
-                        let guard = i32::try_from(guard).ok().and_then(Pid::from_raw);
-                        return guard.map_or(Err(NoGuard::Lost), |guard| {
-                            Ok(Ready {
-                                guard,
-                                socket,
-                                process,
-                            })
-                        });
-                    }
-                    (Some(Offer::Refused { errno }), _) => {
-                        // It may be an old one: there may be room again.
-                        self.ask();
-                        refusals += 1;
-                        if refusals > READY {
-                            return Err(NoGuard::Refused(io::Error::from_raw_os_error(errno)));
+                Ok(Received::Message(message, descriptors)) => {
+                    match (Offer::decode(&message), to_pair(descriptors)) {
+                        (Some(Offer::Ready { guard }), Some((socket, process))) => {
+                            let guard = i32::try_from(guard).ok().and_then(Pid::from_raw);
+                            return guard.map_or(Err(NoGuard::Lost), |guard| {
+                                Ok(Ready {
+                                    guard,
+                                    socket,
+                                    process,
+                                })
+                            });
                         }
+                        (Some(Offer::Refused { errno }), _) => {
+                            // It may be an old one: there may be room again.
+                            self.ask();
+                            refusals += 1;
+                            if refusals > READY {
+                                return Err(NoGuard::Refused(io::Error::from_raw_os_error(errno)));
+                            }
+                        }
+                        (Some(Offer::Ready { .. }) | None, _) => return Err(NoGuard::Lost),
                     }
-                    (Some(Offer::Ready { .. }) | None, _) => return Err(NoGuard::Lost),
-                },
+                }
                 // No room here for its descriptors, so it is gone.
                 Err(Errno::MFILE) => {
                     self.ask();

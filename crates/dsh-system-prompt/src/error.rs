@@ -1,3 +1,5 @@
+//! Refused registrations and failed assembly.
+
 use dsh_scope::ScopeClosed;
 
 /// Why a section or a variable was not registered.

@@ -1,3 +1,5 @@
+//! The registry, which registers on scopes and assembles.
+
 use std::{
     collections::BTreeMap,
     fmt,

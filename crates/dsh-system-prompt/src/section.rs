@@ -1,3 +1,5 @@
+//! A part of the prompt.
+
 /// A part of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {

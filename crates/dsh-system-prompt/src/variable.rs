@@ -1,3 +1,5 @@
+//! Variables, and strict references to them.
+
 use std::collections::HashMap;
 
 use crate::{AssembleError, Section};

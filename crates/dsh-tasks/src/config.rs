@@ -1,3 +1,5 @@
+//! What a deployment decides.
+
 use std::{num::NonZeroU64, time::Duration};
 
 use crate::vocabulary::Vocabulary;

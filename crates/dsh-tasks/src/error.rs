@@ -1,3 +1,5 @@
+//! Refusals, one enum per family of operations; their texts are part of the contract.
+
 use std::error::Error;
 
 use crate::{

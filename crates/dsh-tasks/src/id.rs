@@ -1,3 +1,5 @@
+//! Ids of tasks and their kinds.
+
 use std::{fmt, sync::Arc};
 
 /// Names one task: `<kind>-N`, counted per kind from 1, never given twice by one registry.

@@ -1,3 +1,5 @@
+//! Ends and their causes, in the words of a producer.
+
 use std::fmt;
 
 /// How a task ended, as its producer saw it.

@@ -1,3 +1,5 @@
+//! What is known of a task at one moment, and the lines a model reads about it.
+
 use std::fmt;
 
 use dsh_session::SessionId;

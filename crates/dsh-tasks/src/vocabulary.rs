@@ -1,3 +1,5 @@
+//! Every sentence of the registry that a model sees, in the words of a deployment.
+
 use crate::{
     id::TaskId,
     render::{age, capped},

@@ -1,11 +1,14 @@
+//! What a producer hands over.
+
 use std::{fmt, pin::Pin, sync::Arc};
 
 use dsh_agent::Agent;
 use dsh_output::OutputSource;
 
 use crate::{
+    core::Admission,
     error::BoxError,
-    outcome::{CancelRequest, Outcome},
+    outcome::{CancelRequest, Outcome, Survivor},
 };
 
 /// A boxed future that may move between threads.
@@ -17,6 +20,7 @@ pub struct StartSpec {
     pub(crate) label: String,
     pub(crate) owner: Option<Arc<Agent>>,
     pub(crate) output_limit_bytes: Option<u64>,
+    pub(crate) admission: Admission,
     pub(crate) run: Run,
 }
 
@@ -28,6 +32,7 @@ pub struct Work {
     pub(crate) hooks: Hooks,
 }
 
+type SurvivorsHook = Box<dyn Fn() -> Vec<Survivor> + Send + Sync>;
 type CancelHook = Box<dyn Fn(&CancelRequest) -> Result<(), BoxError> + Send + Sync>;
 
 /// The part of it that is kept with the record.
@@ -35,6 +40,7 @@ pub(crate) struct Hooks {
     pub(crate) cancel: CancelHook,
     pub(crate) output: Option<Arc<dyn OutputSource>>,
     pub(crate) live_detail: Option<Box<dyn Fn() -> Option<String> + Send + Sync>>,
+    pub(crate) survivors: Option<SurvivorsHook>,
 }
 
 impl StartSpec {
@@ -52,6 +58,7 @@ impl StartSpec {
             label: label.into(),
             owner: None,
             output_limit_bytes: None,
+            admission: Admission::Limited,
             run: Box::new(run),
         }
     }
@@ -67,6 +74,14 @@ impl StartSpec {
     #[must_use]
     pub fn output_limit_bytes(mut self, bytes: u64) -> Self {
         self.output_limit_bytes = Some(bytes);
+        self
+    }
+
+    /// Says that the work runs already and `run` only hands it over. Such a start is not held to the owner's limit,
+    /// since a refusal would leave the work without anybody to answer for it; it counts, so the next start is refused.
+    #[must_use]
+    pub fn already_running(mut self) -> Self {
+        self.admission = Admission::Unrefusable;
         self
     }
 }
@@ -88,6 +103,7 @@ impl Work {
                 cancel: Box::new(cancel),
                 output: None,
                 live_detail: None,
+                survivors: None,
             },
         }
     }
@@ -106,6 +122,14 @@ impl Work {
     #[must_use]
     pub fn live_detail(mut self, detail: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
         self.hooks.live_detail = Some(Box::new(detail));
+        self
+    }
+
+    /// Names the processes of the work that are alive right now. It is asked when a disposal gives the task up, so that
+    /// what may be orphaned is named.
+    #[must_use]
+    pub fn survivors(mut self, survivors: impl Fn() -> Vec<Survivor> + Send + Sync + 'static) -> Self {
+        self.hooks.survivors = Some(Box::new(survivors));
         self
     }
 }

@@ -1,3 +1,5 @@
+//! Facts polled with a deadline.
+
 use std::time::{Duration, Instant};
 
 const INTERVAL: Duration = Duration::from_millis(5);

@@ -1,3 +1,5 @@
+//! A door that a test opens.
+
 use tokio::sync::watch;
 
 /// A door that is opened once and stays open. Clones are the same gate.

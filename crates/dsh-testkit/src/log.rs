@@ -1,3 +1,5 @@
+//! What was logged.
+
 use std::{
     io,
     sync::{Mutex, MutexGuard, Once, PoisonError},

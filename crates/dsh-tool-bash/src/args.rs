@@ -19,7 +19,7 @@ pub(crate) struct BashArgs {
     pub(crate) timeout_ms: Option<f64>,
     /// Directory to run in; relative paths start at the session's.
     pub(crate) workdir: Option<String>,
-    /// Return a task id at once instead of waiting.
+    /// Return an id at once instead of waiting.
     pub(crate) run_in_background: Option<bool>,
 }
 

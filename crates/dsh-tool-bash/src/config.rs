@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct ToolBashConfig {
     /// Whether commands can run in the background. Off hides the argument and refuses it.
     pub enable_run_in_background: bool,
-    /// What happens to processes that a foreground command leaves running. Without it they are adopted where the
-    /// caller has control tools, and ended elsewhere.
+    /// What happens to processes that a foreground command leaves running. Without it they are adopted where commands
+    /// can run in the background, and ended elsewhere.
     pub leftover: Option<Leftover>,
     /// How output is laid out for the model.
     pub rendering: OutputLayout,
@@ -28,6 +28,18 @@ impl Default for ToolBashConfig {
             rendering: OutputLayout::Sections,
             dsh_home: None,
         }
+    }
+}
+
+impl ToolBashConfig {
+    /// The setting, or what it is without one.
+    pub(crate) fn leftover(&self) -> Leftover {
+        let unset = if self.enable_run_in_background {
+            Leftover::Adopt
+        } else {
+            Leftover::End
+        };
+        self.leftover.unwrap_or(unset)
     }
 }
 

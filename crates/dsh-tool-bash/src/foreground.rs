@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dsh_bash::{BashProcess, Cut, EndReason, RunResult, ShellExit, run};
+use dsh_bash::{BashProcess, BashRequest, Cut, EndReason, Member, RunResult, ShellExit, run};
 use dsh_output::{OutputSource, Rendering, StreamText};
 use dsh_tasks::{StartSpec, TaskId, TaskRegistry};
 use dsh_tools::{ToolContext, ToolError, ToolOutput};
@@ -16,12 +16,17 @@ use crate::work::{KIND, work};
 impl BashTool {
     pub(crate) async fn foreground(
         &self,
-        request: dsh_bash::BashRequest,
+        request: BashRequest,
         ctx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
         let spec = self.resolve(request)?;
         let result = run(&*self.bash, &spec, &ctx.token).await.map_err(refused)?;
         let timed_out = match result.cut {
+            // A call that is cancelled now has nobody left to be told of what it leaves running.
+            None if ctx.token.is_cancelled() => {
+                end(&result.process).await;
+                return Err(ToolError::new("command aborted"));
+            }
             Some(Cut::Aborted) => return Err(ToolError::new("command aborted")),
             Some(Cut::TimedOut) => Some(result.timeout),
             None => None,
@@ -34,6 +39,8 @@ impl BashTool {
                 log.read_range(0, result.told, budget).text
             }
         };
+        // Laying the text out may have started the file.
+        self.kept.keep(result.process.output());
         let mut notes = Vec::new();
         notes.extend(self.leftover(&spec.command, &result, ctx).await);
         notes.extend(survivors_note(&result.survivors));
@@ -58,7 +65,7 @@ impl BashTool {
             .tasks
             .as_ref()
             .filter(|tasks| tasks.serves(ctx.caller.as_ref()));
-        let adopted = match (self.config.leftover.unwrap_or(Leftover::Adopt), keeper) {
+        let adopted = match (self.config.leftover(), keeper) {
             (Leftover::Leave, _) => return Some(format!("{count} still running")),
             (Leftover::Adopt, Some(tasks)) => self.adopt(tasks, command, result, ctx).map(|id| {
                 format!(
@@ -70,7 +77,10 @@ impl BashTool {
         };
         match adopted {
             Some(note) => Some(note),
-            None => Some(self.end(&count, &result.process).await),
+            None => {
+                let survivors = end(&result.process).await;
+                Some(survivors_note(&survivors).unwrap_or_else(|| format!("{count} left running, now ended")))
+            }
         }
     }
 
@@ -84,18 +94,19 @@ impl BashTool {
     ) -> Option<TaskId> {
         let (process, told) = (Arc::clone(&result.process), result.told);
         let output = process.output().reader(self.rendering());
-        let start = StartSpec::new(KIND, command, move || Ok(work(process, None, output, told)));
+        let start =
+            StartSpec::new(KIND, command, move || Ok(work(process, None, output, told))).already_running();
         let adopted = tasks.start(owned(start, ctx));
         adopted
             .inspect_err(|error| tracing::info!(%error, "left-over processes are ended, not adopted"))
             .ok()
     }
+}
 
-    async fn end(&self, count: &str, process: &Arc<dyn BashProcess>) -> String {
-        process.terminate(EndReason::Asked);
-        let end = process.ended().await;
-        survivors_note(&end.survivors).unwrap_or_else(|| format!("{count} left running, now ended"))
-    }
+/// Ends what is left of a process; who survived it.
+async fn end(process: &Arc<dyn BashProcess>) -> Vec<Member> {
+    process.terminate(EndReason::Asked);
+    process.ended().await.survivors
 }
 
 /// The result for programs.

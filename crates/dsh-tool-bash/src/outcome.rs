@@ -24,10 +24,7 @@ pub(crate) fn outcome(end: End) -> Outcome {
     facts.extend(shut_down.then(|| "bash executor shut down".to_owned()));
     facts.extend((pipe == Pipe::HeldOutside && asked.is_none()).then(|| PIPE_HELD.to_owned()));
 
-    let survivors = survivors
-        .into_iter()
-        .map(|Member { pid, command }| Survivor { pid, command })
-        .collect();
+    let survivors = survivors.into_iter().map(survivor).collect();
     let outcome = verdict(&exit, asked.as_ref())
         .detail(facts.join("; "))
         .survivors(survivors);
@@ -79,6 +76,20 @@ pub(crate) fn live_detail(state: &ProcessState) -> Option<String> {
         0 => shell,
         count => format!("{shell}, {} running", processes(count)),
     })
+}
+
+/// Who is known to live, for a task that is given up on before its end. The shell itself is not named while it runs.
+pub(crate) fn survivors(state: &ProcessState) -> Vec<Survivor> {
+    match state {
+        ProcessState::Starting | ProcessState::Running => Vec::new(),
+        ProcessState::ShellExited { members, .. } => members.iter().cloned().map(survivor).collect(),
+        ProcessState::Ended(end) => end.survivors.iter().cloned().map(survivor).collect(),
+    }
+}
+
+fn survivor(member: Member) -> Survivor {
+    let Member { pid, command } = member;
+    Survivor { pid, command }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use dsh_tools::ToolRegistry;
 
 use crate::config::ToolBashConfig;
 use crate::error::InstallError;
+use crate::kept::KeptOutputs;
 use crate::prompt;
 use crate::tool::{BashTool, NAME};
 
@@ -83,6 +84,7 @@ pub fn install(scope: &Scope, deps: Deps, config: ToolBashConfig) -> Result<Hand
         tasks,
         config,
         dsh_home,
+        kept: KeptOutputs::default(),
     });
     match register(&own, &tools, &prompts, tool) {
         Ok(()) => Ok(Handle { scope: own }),

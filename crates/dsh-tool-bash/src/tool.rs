@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::args::{BashArgs, schema};
 use crate::config::{OutputLayout, ToolBashConfig};
+use crate::kept::KeptOutputs;
 use crate::work::{KIND, work};
 use crate::{card, prompt};
 
@@ -28,6 +29,7 @@ pub(crate) struct BashTool {
     pub(crate) config: ToolBashConfig,
     /// Absolute.
     pub(crate) dsh_home: Option<PathBuf>,
+    pub(crate) kept: KeptOutputs,
 }
 
 #[async_trait]
@@ -41,7 +43,7 @@ impl Tool for BashTool {
             .unwrap_or_default();
         ToolDefinition {
             name: NAME.to_owned(),
-            description: prompt::description(background.then_some(words)),
+            description: prompt::description(background.then_some(words), self.config.leftover()),
             input_schema: schema(background),
             annotations: Annotations {
                 read_only: Some(false),

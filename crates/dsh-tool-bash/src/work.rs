@@ -7,7 +7,7 @@ use dsh_bash::{BashProcess, EndReason, ended_within};
 use dsh_output::{LogReader, OutputRead, OutputSource};
 use dsh_tasks::Work;
 
-use crate::outcome::{live_detail, outcome};
+use crate::outcome::{live_detail, outcome, survivors};
 
 /// The kind of every task of this tool.
 pub(crate) const KIND: &str = "bash";
@@ -20,7 +20,12 @@ pub(crate) fn work(
     output: LogReader,
     told: u64,
 ) -> Work {
-    let (ending, watched, followed) = (Arc::clone(&process), Arc::clone(&process), process);
+    let (ending, watched, named, followed) = (
+        Arc::clone(&process),
+        Arc::clone(&process),
+        Arc::clone(&process),
+        process,
+    );
     let done = async move { outcome(ended_within(&*followed, deadline).await) };
     let cancel = move |_: &_| {
         ending.terminate(EndReason::Asked);
@@ -29,6 +34,7 @@ pub(crate) fn work(
     Work::new(done, cancel)
         .output(Arc::new(Rest { log: output, told }))
         .live_detail(move || live_detail(&watched.state()))
+        .survivors(move || survivors(&named.state()))
 }
 
 /// What a log holds after `told` bytes, as an output of its own.

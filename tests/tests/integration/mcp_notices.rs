@@ -8,10 +8,13 @@ async fn a_notice_comes_once_with_the_next_result_of_any_tool() {
     for tool in ["bash", "task_list"] {
         let mut server = Server::start().await;
         let id = server.background("echo one; echo two").await;
-        server.until_resource_says(&id, "completed").await;
         let told = match tool {
-            "bash" => server.bash("echo next").await,
-            _ => server.list().await,
+            "bash" => {
+                server
+                    .told_by(tool, json!({"command": "true", "description": "d"}))
+                    .await
+            }
+            _ => server.told_by(tool, json!({})).await,
         };
         let expected = "\nbackground task bash-1 (bash: echo one; echo two) finished [status: completed, exit code: 0]. \
                         Read its output with task_output.\nlast output:\n> one\n> two";
@@ -29,24 +32,12 @@ async fn a_notice_comes_once_with_the_next_result_of_any_tool() {
 #[tokio::test]
 async fn ends_that_are_ready_together_come_together() {
     let mut server = Server::start().await;
-    for code in 0..3 {
-        let id = server.background(&format!("exit {code}")).await;
-        server.until_resource_says(&id, "completed").await;
-    }
-    // The acknowledgement of the second start told the first end, and so on: each end once.
-    let last = server.bash("true").await;
-    assert_eq!(last.notices().len(), 1, "{last:?}");
-    assert!(last.notices()[0].contains("bash-3"), "{last:?}");
-
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(server.background("until [ -e go ]; do sleep 0.02; done").await);
     }
-    std::fs::write(server.room.file("go"), "").expect("a file");
-    for id in &ids {
-        server.until_resource_says(id, "completed").await;
-    }
-    let told = server.bash("true").await;
+    // All of them end while this command runs; its result is the next one that is written.
+    let told = server.bash("touch go; sleep 1").await;
     assert_eq!(told.texts.len(), 2, "one block for all: {told:?}");
     for id in &ids {
         assert_eq!(
@@ -121,14 +112,14 @@ async fn two_connections_in_one_directory_share_nothing() {
     second.shake_hands().await;
     let id = first.background("echo mine").await;
     first.until_resource_says(&id, "completed").await;
-    assert_eq!(second.bash("true").await.texts.len(), 1, "not its notice");
+    assert_eq!(second.bash("sleep 0.3").await.texts.len(), 1, "not its notice");
     assert_eq!(second.list().await.ok(), "(no background tasks)");
     assert_eq!(second.output(&id).await.error(), "Error: unknown task bash-1");
     let read = second
         .request("resources/read", json!({"uri": "dsh://task/bash-1"}))
         .await;
     assert!(read["error"].is_object(), "{read}");
-    assert_eq!(first.bash("true").await.notices().len(), 1);
+    assert_eq!(first.told_by("task_list", json!({})).await.notices().len(), 1);
     second.close().await;
     first.close().await;
 }

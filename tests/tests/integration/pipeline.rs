@@ -96,7 +96,7 @@ async fn c95_a_task_belongs_to_the_agent_that_started_it() {
             .ok()
             .ends_with("[status: killed, signal: SIGTERM]")
     );
-    other.dispose().await;
+    other.dispose().await.expect("the agent goes");
     harness.close().await;
 }
 
@@ -345,7 +345,7 @@ async fn disposing_an_agent_ends_its_tasks_and_nobody_elses() {
         "one counter for all"
     );
     let (mine, theirs) = (room.pid("mine").await, room.pid("theirs").await);
-    other.dispose().await;
+    other.dispose().await.expect("the agent goes");
     assert!(
         dsh_testkit::process::is_gone(theirs),
         "dispose returns when it is gone"

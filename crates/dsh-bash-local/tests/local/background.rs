@@ -250,3 +250,23 @@ async fn hurry_skips_the_grace_that_runs_and_every_later_one() {
     assert_eq!(second.ended().await.exit, signal("SIGKILL"));
     assert!(began.elapsed() < Duration::from_secs(20));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_that_meets_the_exit_tells_one_consistent_end() {
+    let fixture = Fixture::new();
+    for round in 0..40 {
+        let process = fixture.start(&format!("sleep 0.0{:02}", round % 20));
+        eventually("started", || process.state() != ProcessState::Starting).await;
+        tokio::time::sleep(Duration::from_millis(round % 20)).await; // sleep: to meet the exit from both sides
+        process.terminate(EndReason::Asked);
+        let ended = process.ended().await;
+        let possible = match (&ended.asked, &ended.exit) {
+            (None, ShellExit::Code(0)) => true,
+            (Some(asked), ShellExit::Code(0)) => asked.reason == EndReason::Asked,
+            (Some(asked), exit) => asked.found == Found::ShellRunning && *exit == signal("SIGTERM"),
+            (None, _) => false,
+        };
+        assert!(possible, "{ended:?}");
+        assert_eq!(process.state(), ProcessState::Ended(ended));
+    }
+}

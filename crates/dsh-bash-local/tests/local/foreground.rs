@@ -50,6 +50,8 @@ async fn c7_exit_codes_are_the_shells_own() {
         ("/etc/passwd", 126),
         ("bash -c 'kill -TERM $$'; exit $?", 143),
         ("false | cat", 0),
+        ("--version", 127),
+        ("-c 'exit 3'", 127),
     ] {
         assert_eq!(
             fixture.run(command).await.exit,

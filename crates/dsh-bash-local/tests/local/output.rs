@@ -76,7 +76,7 @@ async fn c25_c42_c43_long_output_keeps_both_ends_and_the_rest_is_on_disk() {
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
 
     drop(result);
-    assert!(!path.exists(), "the file goes with its last reader");
+    dsh_testkit::eventually("the file goes with its last reader", || !path.exists()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

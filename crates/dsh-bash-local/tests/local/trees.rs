@@ -209,7 +209,11 @@ async fn an_outsider_that_never_stops_writing_does_not_keep_the_call() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tee_that_outlives_the_exec_keeps_its_last_words() {
-    let fixture = Fixture::new();
+    // However slow the machine is, the members end within this drain.
+    let fixture = Fixture::with(LocalBashConfig {
+        drain_ms: 15_000.0,
+        ..config()
+    });
     let result = fixture
         .run("exec > >(cat; sleep 0.1; echo last) 2>&1; echo hi")
         .await;
@@ -256,4 +260,22 @@ async fn descriptors_and_zombies_do_not_pile_up() {
     }
     eventually("descriptors are back", || open_fds().len() <= before).await;
     eventually("no zombies", || zombie_children().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn last_words_around_the_drains_end_are_not_lost() {
+    // The members go just before, at and just after the bound of the drain.
+    let fixture = Fixture::with(LocalBashConfig {
+        drain_ms: 100.0,
+        grace_ms: 60.0,
+        ..config()
+    });
+    for wait in ["0.05", "0.09", "0.1", "0.11", "0.13", "0.16"] {
+        let result = fixture
+            .run(&format!("(sleep {wait}; echo last) & echo first"))
+            .await;
+        let end = result.process.ended().await;
+        assert_eq!(end.pipe, Pipe::Closed, "{wait}");
+        assert_eq!(text(&*result.process), "first\nlast\n", "{wait}");
+    }
 }

@@ -64,7 +64,7 @@ fn giving_up_abandons_what_is_parked_and_what_comes_later() {
     assert_eq!(counter.seen(), (0, 1));
     calls.park(id, counter.deliveries());
     assert_eq!(counter.seen(), (0, 2));
-    assert!(calls.addressee(id).is_none() && calls.finish(id).is_none());
+    assert!(calls.begin_answer(id).is_none() && calls.finish(id).is_none());
     assert!(
         calls.token(id).is_cancelled(),
         "a handler that starts late must see it, too"
@@ -82,7 +82,7 @@ fn a_clients_id_is_free_again_after_the_answer_and_after_giving_up_and_ours_neve
     let third = calls.open(&client(1), Kind::Other).unwrap();
     assert!(first < second && second < third);
     assert!(
-        calls.addressee(first).is_none(),
+        calls.begin_answer(first).is_none(),
         "the first answer must not be taken for the third"
     );
 }
@@ -102,11 +102,34 @@ fn after_the_end_answers_go_out_but_nothing_is_delivered() {
     calls.park(late, counter.deliveries());
     assert_eq!(counter.seen(), (0, 2));
     assert!(calls.token(early).is_cancelled() && calls.token(late).is_cancelled());
-    let addressee = calls.addressee(late).unwrap();
+    let addressee = calls.begin_answer(late).unwrap();
     assert_eq!(
         (addressee.client, addressee.kind),
         (client(2), Kind::Other),
         "no notices any more"
     );
     assert!(calls.finish(late).is_none());
+}
+
+/// The client reads the answer before the writer comes back from writing it, and uses the id at once.
+#[test]
+fn a_clients_id_is_free_as_soon_as_its_answer_is_on_its_way() {
+    let (calls, counter) = (Calls::new(), Counter::default());
+    let first = calls.open(&client(1), Kind::ToolCall).unwrap();
+    calls.park(first, counter.deliveries());
+    calls.begin_answer(first).unwrap();
+    let second = calls.open(&client(1), Kind::ToolCall).unwrap();
+    calls.give_up(&client(1));
+    assert!(
+        calls.client_of(second).is_none(),
+        "a cancellation means the one that waits"
+    );
+    let third = calls.open(&client(1), Kind::ToolCall).unwrap();
+    calls.finish(first).unwrap().deliver_all();
+    assert_eq!(counter.seen(), (1, 1));
+    assert!(
+        calls.open(&client(1), Kind::ToolCall).is_none(),
+        "the third is still in flight"
+    );
+    assert!(calls.finish(third).is_some());
 }

@@ -2,6 +2,7 @@
 
 use crate::client::{Client, Probe, core, texts};
 use dsh_agent_core::Config;
+use dsh_testkit::eventually;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -157,7 +158,7 @@ async fn an_id_in_flight_is_refused_without_taking_the_answer_from_the_first() {
     );
     probe.gate.open();
     assert_eq!(texts(&client.answer(id).await), ["ok"]);
-    assert_eq!(probe.delivered(), 1);
+    eventually("the answer to be delivered", || probe.delivered() == 1).await;
 }
 
 #[tokio::test]

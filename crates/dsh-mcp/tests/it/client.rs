@@ -55,7 +55,8 @@ impl Client {
             output: Some(BufReader::new(output).lines()),
             answers: HashMap::new(),
             served,
-            next_id: 0,
+            // Not the numbers that the server counts by itself.
+            next_id: 100,
             _scope: scope,
         }
     }

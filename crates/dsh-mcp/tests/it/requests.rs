@@ -30,7 +30,7 @@ async fn pids(dir: &Path) -> [u32; 2] {
     read().unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_call_holds_back_no_other() {
     let mut client = Client::default().await;
     let task = client.background("sleep 600").await;
@@ -48,7 +48,7 @@ async fn a_waiting_call_holds_back_no_other() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_foreground_commands_run_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let (a, b) = (dir.path().join("a"), dir.path().join("b"));
@@ -69,7 +69,7 @@ async fn two_foreground_commands_run_at_once() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_foreground_command_ends_with_its_whole_group() {
     let dir = tempfile::tempdir().unwrap();
     let mut client = Client::default().await;
@@ -88,7 +88,7 @@ async fn a_cancelled_foreground_command_ends_with_its_whole_group() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn end_of_input_in_the_middle_of_calls_leaves_no_process() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let core = core(Config::default());
@@ -118,7 +118,7 @@ async fn end_of_input_in_the_middle_of_calls_leaves_no_process() {
     core.shutdown().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_vanishes_without_closing_its_end_is_noticed_at_the_next_write() {
     let dir = tempfile::tempdir().unwrap();
     let mut client = Client::default().await;
@@ -132,7 +132,7 @@ async fn a_client_that_vanishes_without_closing_its_end_is_noticed_at_the_next_w
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_does_not_read_cannot_hold_the_end_up() {
     let core = core(Config::default());
     let big = Probe::offer(&core, "big", "x".repeat(100_000));
@@ -153,7 +153,7 @@ async fn a_client_that_does_not_read_cannot_hold_the_end_up() {
     assert_eq!(big.delivered(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stop_and_shutdown_end_a_connection_like_the_end_of_input() {
     let dir = tempfile::tempdir().unwrap();
     let mut client = Client::default().await;
@@ -172,7 +172,7 @@ async fn stop_and_shutdown_end_a_connection_like_the_end_of_input() {
     assert_eq!(client.served().await, Served::Stopped);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_without_a_word_ends_cleanly() {
     let mut client = Client::silent(core(Config::default()), 1024);
     client.close_input();
@@ -183,7 +183,7 @@ async fn a_connection_without_a_word_ends_cleanly() {
     assert_eq!(client.served().await, Served::Stopped);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_see_only_their_own_tasks() {
     let core = core(Config::default());
     let mut mine = Client::connected(core.clone()).await;
@@ -204,7 +204,7 @@ async fn connections_see_only_their_own_tasks() {
 }
 
 /// How a shell user asks: everything at once, then the end.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_asked_before_the_end_of_input_is_still_answered() {
     let mut client = Client::silent(core(Config::default()), 1 << 16);
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "sh", "version": "1"}});

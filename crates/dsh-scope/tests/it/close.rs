@@ -1,3 +1,5 @@
+//! Closing: the order, the one closing for all callers, refusal, panics.
+
 use dsh_scope::{CloseError, Scope};
 use dsh_testkit::{Gate, LogCapture};
 use tokio_test::{assert_pending, assert_ready, task};

@@ -1,3 +1,5 @@
+//! Containment and limits.
+
 use std::time::Duration;
 
 use dsh_scope::{contain, contain_future, within};
@@ -67,6 +69,7 @@ async fn within_is_a_limit_that_never_refuses_what_is_ready() {
 #[tokio::test(start_paused = true)]
 async fn within_takes_a_limit_that_no_clock_can_express() {
     let long = async {
+        // sleep: on a paused clock, a year is the next thing to happen
         tokio::time::sleep(Duration::from_secs(3600 * 24 * 365)).await;
         7
     };

@@ -1,3 +1,5 @@
+//! Ending one effect early, also while its scope closes.
+
 use std::sync::Arc;
 
 use dsh_scope::Scope;

@@ -1,3 +1,5 @@
+//! What a scope does that nobody closed.
+
 use std::sync::Arc;
 
 use dsh_scope::Scope;

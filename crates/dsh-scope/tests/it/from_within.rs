@@ -1,3 +1,5 @@
+//! Closing that would wait for itself.
+
 use std::sync::{Arc, Mutex};
 
 use dsh_scope::{CloseError, Scope};

@@ -1,3 +1,5 @@
+//! Parents and children.
+
 use std::sync::Arc;
 
 use dsh_scope::Scope;
@@ -107,4 +109,21 @@ fn identity_is_the_scope_and_not_its_name() {
     assert!(one.is_within(&one) && child.is_within(&one) && grandchild.is_within(&one));
     assert!(grandchild.is_within(&child));
     assert!(!one.is_within(&child) && !child.is_within(&other) && !child.is_within(&grandchild));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn racing_closings_of_a_parent_and_its_children_run_each_disposer_once() {
+    for _ in 0..100 {
+        let (parent, trace, racers) = (Scope::root("p"), Trace::default(), Scope::root("racers"));
+        for name in ["a", "b", "c"] {
+            let child = parent.child(name).unwrap();
+            child.effect(name, trace.named(name)).unwrap();
+            let close = async move { child.close().await.unwrap() };
+            racers.spawn("closes a child", close).unwrap();
+        }
+        parent.close().await.unwrap();
+        assert_eq!(trace.count(), 3, "no child outlives its parent");
+        racers.close().await.unwrap();
+        assert_eq!(trace.count(), 3);
+    }
 }

@@ -1,3 +1,5 @@
+//! Tasks that a scope tracks.
+
 use std::sync::Arc;
 
 use dsh_scope::Scope;

@@ -34,7 +34,9 @@ pub(super) fn term(leader: Pid, state: Leader) {
     let group = leader.as_raw_nonzero().get();
     let pinned = match state {
         Leader::Unreaped => group_of(leader) == Some(group),
-        Leader::Reaped => children(getpid()).into_iter().any(|child| group_of(child) == Some(group)),
+        Leader::Reaped => children(getpid())
+            .into_iter()
+            .any(|child| group_of(child) == Some(group)),
     };
     if pinned {
         let _ = kill_process_group(leader, Signal::TERM);
@@ -89,7 +91,11 @@ impl Killing {
         }
         kill(spared);
         let bound_passed = now.duration_since(self.since) >= bound;
-        let delay = if self.named { SURVIVORS_PACE } else { self.pace.next() };
+        let delay = if self.named {
+            SURVIVORS_PACE
+        } else {
+            self.pace.next()
+        };
         self.again_at = now + delay;
         if self.named || !bound_passed {
             return None;
@@ -106,7 +112,9 @@ impl Killing {
 fn kill(spared: &dyn Fn(Pid) -> bool) {
     let mut groups = HashSet::new();
     for child in children(getpid()).into_iter().filter(|child| !spared(*child)) {
-        let group = group_of(child).and_then(Pid::from_raw).filter(|group| may_kill(*group));
+        let group = group_of(child)
+            .and_then(Pid::from_raw)
+            .filter(|group| may_kill(*group));
         match group {
             Some(group) if groups.insert(group) => drop(kill_process_group(group, Signal::KILL)),
             Some(_) => {}

@@ -61,7 +61,11 @@ pub(crate) fn members(root: Pid, spared: &dyn Fn(Pid) -> bool) -> Vec<Seen> {
 pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     static LISTED: OnceLock<bool> = OnceLock::new();
     let listed = LISTED.get_or_init(|| fs::exists("/proc/thread-self/children").unwrap_or(false));
-    if *listed { listed_children(pid) } else { scanned_children(pid) }
+    if *listed {
+        listed_children(pid)
+    } else {
+        scanned_children(pid)
+    }
 }
 
 /// The process group of a process that is surely there.
@@ -107,7 +111,9 @@ fn scanned_children(pid: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let all = entries.flatten().filter_map(|entry| parse(entry.file_name().to_str()?));
+    let all = entries
+        .flatten()
+        .filter_map(|entry| parse(entry.file_name().to_str()?));
     all.filter(|child| status(*child).is_some_and(|status| status.parent == pid.as_raw_nonzero().get()))
         .collect()
 }

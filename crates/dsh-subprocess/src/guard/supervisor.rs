@@ -141,7 +141,10 @@ impl Supervisor {
             match waitpid(None, options) {
                 Ok(Some((pid, status))) if status.stopped() => self.answer_stop(pid),
                 Ok(Some((pid, status))) => {
-                    let lost = self.guards.remove(&pid).filter(|_| status.exit_status() != Some(0));
+                    let lost = self
+                        .guards
+                        .remove(&pid)
+                        .filter(|_| status.exit_status() != Some(0));
                     self.lost.extend(lost.map(|guard| guard.socket));
                 }
                 Err(Errno::INTR) => {}
@@ -156,7 +159,11 @@ impl Supervisor {
             return;
         };
         guard.stops += 1;
-        let answer = if guard.stops > STOPS { Signal::KILL } else { Signal::CONT };
+        let answer = if guard.stops > STOPS {
+            Signal::KILL
+        } else {
+            Signal::CONT
+        };
         let _ = kill_process(pid, answer);
     }
 

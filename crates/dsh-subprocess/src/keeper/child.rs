@@ -22,7 +22,10 @@ impl Child {
 
 impl Watched for Child {
     fn step(&mut self, _now: Instant) -> Progress {
-        match waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+        match waitid(
+            WaitId::Pid(self.pid),
+            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+        ) {
             Ok(None) | Err(Errno::INTR) => Progress::Waiting(None),
             Ok(Some(_)) | Err(_) => Progress::Gone,
         }

@@ -120,7 +120,10 @@ impl Line {
                 self.end(None, survivors, Proof::NotProven);
             }
             Report::LostSurvivors(survivors) => {
-                tracing::warn!(?survivors, "processes of a lost guard survive SIGKILL; killing goes on");
+                tracing::warn!(
+                    ?survivors,
+                    "processes of a lost guard survive SIGKILL; killing goes on"
+                );
                 self.patience = Patience::Over;
                 self.end(Some(LeaderExit::GuardLost), survivors, Proof::NotProven);
             }
@@ -136,7 +139,10 @@ impl Line {
             .into_iter()
             .map(platform::describe)
             .collect();
-        tracing::warn!(?survivors, "guard and supervisor were both lost; the end of a tree is not proven");
+        tracing::warn!(
+            ?survivors,
+            "guard and supervisor were both lost; the end of a tree is not proven"
+        );
         self.end(Some(LeaderExit::GuardLost), survivors, Proof::NotProven);
     }
 
@@ -165,7 +171,9 @@ impl Line {
             self.guarded.supervisor.go_on();
             self.nudge_at = Some(now + self.nudge.next());
         }
-        let give_up_at = asked.kill_at.and_then(|at| at.checked_add(self.guarded.kill_bound + MARGIN));
+        let give_up_at = asked
+            .kill_at
+            .and_then(|at| at.checked_add(self.guarded.kill_bound + MARGIN));
         if matches!(self.patience, Patience::Waiting) && give_up_at.is_some_and(|at| at <= now) {
             tracing::warn!("a guard does not answer; its tree is ended from outside");
             self.patience = Patience::Outside {

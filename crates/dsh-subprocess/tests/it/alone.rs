@@ -4,12 +4,12 @@
 use std::process::Command;
 use std::time::Duration;
 
-use dsh_subprocess::{LeaderExit, SpawnError, guard_entry, spawn};
+use dsh_subprocess::{LeaderExit, SpawnError, guard_entry};
 use dsh_testkit::eventually;
 use dsh_testkit::process::{open_fds, zombie_children};
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::common::{bash, line, run, start, text};
+use crate::common::{bash, line, run, spawn, start, text};
 
 const INSIDE: &str = "DSH_TEST_INSIDE";
 

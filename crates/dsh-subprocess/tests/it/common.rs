@@ -2,7 +2,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use dsh_subprocess::{ProcessSpec, Proof, Spawned, TreeEnd, spawn};
+use dsh_subprocess::{Launcher, ProcessSpec, Proof, SpawnError, Spawned, TreeEnd};
 use dsh_testkit::process::group_members;
 use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::unix::pipe::Receiver;
@@ -26,6 +26,11 @@ pub(crate) fn bash_in(directory: &Path, script: &str) -> ProcessSpec {
         cwd: directory.to_owned(),
         ..bash(script)
     }
+}
+
+/// A process in a group of its own.
+pub(crate) async fn spawn(spec: ProcessSpec) -> Result<Spawned, SpawnError> {
+    Launcher::groups().spawn(spec).await
 }
 
 pub(crate) async fn start(script: &str) -> Spawned {

@@ -45,7 +45,7 @@ fn a_member_that_outlives_the_leader_is_named_and_its_end_is_seen() {
     run(async {
         let directory = tempfile::tempdir().unwrap();
         let script = "mkfifo gate; cat gate >/dev/null & echo $!; exit 3";
-        let mut started = dsh_subprocess::spawn(bash_in(directory.path(), script))
+        let mut started = crate::common::spawn(bash_in(directory.path(), script))
             .await
             .unwrap();
         let tree = started.tree;

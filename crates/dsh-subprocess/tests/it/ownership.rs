@@ -2,13 +2,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-use dsh_subprocess::{LeaderExit, Proof, Stdin, spawn};
+use dsh_subprocess::{LeaderExit, Proof, Stdin};
 use dsh_testkit::eventually;
 use dsh_testkit::process::{Marker, group_members, is_gone};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use crate::common::{bash, line, run, start, state};
+use crate::common::{bash, line, run, spawn, start, state};
 
 const STUBBORN: &str = "trap '' TERM; (trap '' TERM; exec sleep 60) & echo ready; while :; do sleep 60; done";
 

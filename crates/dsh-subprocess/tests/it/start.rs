@@ -1,9 +1,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use dsh_subprocess::{LeaderExit, ProcessSpec, SpawnError, Stdin, spawn};
+use dsh_subprocess::{LeaderExit, ProcessSpec, SpawnError, Stdin};
 
-use crate::common::{PATH, bash, bash_in, run, start, text};
+use crate::common::{PATH, bash, bash_in, run, spawn, start, text};
 
 #[test]
 fn c305_c306_stdout_and_stderr_are_two_pipes() {

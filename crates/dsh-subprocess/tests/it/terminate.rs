@@ -150,7 +150,7 @@ fn a_chain_of_short_members_is_alive_until_its_last_link() {
         let script =
             "link() { if [ $1 = 0 ]; then echo > last; else (link $(($1 - 1)) &) ; fi; }; link 60; exit 0";
         let spec = crate::common::bash_in(directory.path(), script);
-        let started = dsh_subprocess::spawn(spec).await.unwrap();
+        let started = crate::common::spawn(spec).await.unwrap();
         let end = started.tree.ended().await;
         assert!(
             directory.path().join("last").exists(),

@@ -31,7 +31,7 @@ pub use claim::Claim;
 pub use cursor::{Cursor, Range, Stretch};
 pub use ledger::{Killed, Ledger, Opened};
 pub use record::{Dispatched, Facts, OWNER_DISPOSED, Record, Told, Verdict};
-pub use reservation::{Cleanup, Committed, Refused, Reservation};
+pub use reservation::{Admission, Cleanup, Committed, Refused, Reservation};
 pub use sync::Mutex;
 pub use table::{Bucket, Life, Limits, Table};
 pub use teardown::Ending;

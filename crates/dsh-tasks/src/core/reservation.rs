@@ -39,6 +39,14 @@ pub enum Committed {
     TooLate(CancelRequest),
 }
 
+/// Whether a start is held to its owner's limit. It counts against it in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    Limited,
+    /// The work runs already; refusing it would leave it without anybody to answer for it.
+    Unrefusable,
+}
+
 /// Whether an owner's cleanup is attached already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cleanup {
@@ -52,6 +60,7 @@ impl<W: Clone> Ledger<W> {
     pub fn reserve<E>(
         self: &Arc<Self>,
         owner: Option<Owner>,
+        admission: Admission,
         now: u64,
         attach: impl FnOnce(Cleanup) -> Result<(), E>,
     ) -> Result<Reservation<W>, Refused<E>> {
@@ -69,7 +78,7 @@ impl<W: Clone> Ledger<W> {
             }
             let bucket = bucket_of(&owner);
             let limit = table.limits.per_owner;
-            if table.used(bucket) >= limit {
+            if admission == Admission::Limited && table.used(bucket) >= limit {
                 let running = table.running(bucket, now);
                 return Err(Refused::Full { limit, running });
             }

@@ -79,12 +79,13 @@ impl<W: Clone> Ledger<W> {
         })
     }
 
-    /// Calls a hook to cancel one task of a disposal. A refusal ends the record: it may never settle.
+    /// Calls a hook to cancel one task of a disposal. A refusal ends the record, since it may never settle: `forced`
+    /// adds to that end what is known, and the time.
     pub fn cancel(
         &self,
         id: &TaskId,
-        now: impl FnOnce() -> u64,
         hook: impl FnOnce() -> Result<(), String>,
+        forced: impl FnOnce(Outcome) -> (Outcome, u64),
     ) -> Result<(), String> {
         match hook() {
             Ok(()) => {
@@ -93,7 +94,8 @@ impl<W: Clone> Ledger<W> {
             }
             Err(error) => {
                 let detail = format!("cancel threw during teardown; work may be orphaned: {error}");
-                self.settle(id, Outcome::failed().detail(detail), Verdict::Forced, now());
+                let (outcome, now) = forced(Outcome::failed().detail(detail));
+                self.settle(id, outcome, Verdict::Forced, now);
                 Err(error)
             }
         }

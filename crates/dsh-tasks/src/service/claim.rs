@@ -12,7 +12,7 @@ use crate::{
     snapshot::TaskSnapshot,
 };
 
-use super::kept::{Kept, notice_key};
+use super::kept::Kept;
 
 /// What a read found.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Claim {
             ..
         } = opened;
         let notice = match work.owner() {
-            Some(owner) if announced => Some(held(&owner, &snapshot)),
+            Some(owner) if announced => Some(held(&owner, work.notice_key(&snapshot.id))),
             _ => None,
         };
         let claim = Self { inner: claim, notice };
@@ -131,8 +131,7 @@ impl Claim {
     }
 }
 
-fn held(owner: &Arc<Agent>, snapshot: &TaskSnapshot) -> HeldNotice {
-    let key = notice_key(snapshot);
+fn held(owner: &Arc<Agent>, key: NoticeKey) -> HeldNotice {
     HeldNotice {
         hold: owner.inbox().hold(&key),
         key,

@@ -19,10 +19,7 @@ use crate::{
     work::BoxFuture,
 };
 
-use super::{
-    Shared,
-    kept::{Kept, notice_key},
-};
+use super::{Shared, kept::Kept};
 
 /// The most lines and bytes of output that go with a notice.
 const TAIL_LINES: usize = 5;
@@ -97,7 +94,7 @@ fn tell_observers(shared: &Shared, owner: Option<&SessionId>) {
 fn done(shared: &Arc<Shared>, snapshot: TaskSnapshot, kept: &Kept) {
     let id = snapshot.id.clone();
     let event = TaskDone {
-        notice_key: notice_key(&snapshot),
+        notice_key: kept.notice_key(&id),
         tail: last_output(shared, &id, kept),
         snapshot: kept.complete(snapshot),
         owner: kept.owner(),

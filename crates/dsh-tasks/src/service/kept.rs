@@ -9,7 +9,12 @@ use dsh_agent::{Agent, NoticeKey};
 use dsh_scope::contain;
 use tokio::{sync::watch, time::Instant};
 
-use crate::{outcome::CancelRequest, snapshot::TaskSnapshot, work::Hooks};
+use crate::{
+    id::TaskId,
+    outcome::{CancelRequest, Survivor},
+    snapshot::TaskSnapshot,
+    work::Hooks,
+};
 
 pub(super) type Kept = Arc<TaskParts>;
 
@@ -17,6 +22,8 @@ pub(super) struct TaskParts {
     pub(super) hooks: Hooks,
     /// The exact owner. Weak: a record keeps no agent alive.
     pub(super) owner: Option<Weak<Agent>>,
+    /// Which registry of this process it is of.
+    registry: u64,
     /// The terminal snapshot, for those who wait.
     pub(super) ended: watch::Sender<Option<TaskSnapshot>>,
     /// Held while the output source is read.
@@ -30,10 +37,11 @@ pub(super) struct Clock {
 }
 
 impl TaskParts {
-    pub(super) fn new(hooks: Hooks, owner: Option<&Arc<Agent>>) -> Kept {
+    pub(super) fn new(hooks: Hooks, owner: Option<&Arc<Agent>>, registry: u64) -> Kept {
         Arc::new(Self {
             hooks,
             owner: owner.map(Arc::downgrade),
+            registry,
             ended: watch::Sender::new(None),
             reading: Mutex::new(()),
         })
@@ -41,6 +49,11 @@ impl TaskParts {
 
     pub(super) fn owner(&self) -> Option<Arc<Agent>> {
         self.owner.as_ref()?.upgrade()
+    }
+
+    /// The key of its notice in its owner's inbox. An agent may outlive a registry, whose successor gives the same ids.
+    pub(super) fn notice_key(&self, id: &TaskId) -> NoticeKey {
+        NoticeKey::new(format!("tasks {}: {id}", self.registry))
     }
 
     /// Adds to a snapshot what only the producer knows. Calls its hooks.
@@ -65,6 +78,16 @@ impl TaskParts {
         })
     }
 
+    pub(super) fn survivors(&self) -> Vec<Survivor> {
+        let Some(survivors) = &self.hooks.survivors else {
+            return Vec::new();
+        };
+        contain(survivors).unwrap_or_else(|panicked| {
+            tracing::error!("tasks: a survivors hook panicked: {panicked}");
+            Vec::new()
+        })
+    }
+
     /// Calls the cancel hook; its error or panic as text.
     pub(super) fn cancel(&self, request: &CancelRequest) -> Result<(), String> {
         match contain(|| (self.hooks.cancel)(request)) {
@@ -73,11 +96,6 @@ impl TaskParts {
             Err(panicked) => Err(panicked.to_string()),
         }
     }
-}
-
-/// The key of a task's notice in its owner's inbox.
-pub(super) fn notice_key(snapshot: &TaskSnapshot) -> NoticeKey {
-    NoticeKey::new(format!("task {}", snapshot.id))
 }
 
 impl Clock {

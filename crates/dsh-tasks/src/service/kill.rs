@@ -1,3 +1,5 @@
+//! Kill: claim, then ask the producer, then write.
+
 use dsh_scope::contain;
 
 use crate::{

@@ -14,7 +14,10 @@ mod start;
 mod teardown;
 mod wait;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
 
 use dsh_agent::{Agent, AgentRegistry};
 use dsh_scope::{EffectHandle, Scope, ScopeClosed, TrackedTask};
@@ -56,6 +59,8 @@ pub struct TaskRegistry {
 }
 
 struct Shared {
+    /// Which registry of this process this is.
+    number: u64,
     config: TasksConfig,
     agents: Option<AgentRegistry>,
     ledger: Arc<Ledger<Kept>>,
@@ -82,6 +87,7 @@ impl TaskRegistry {
     ///
     /// Outside a tokio runtime.
     pub fn install(scope: &Scope, deps: Deps, config: TasksConfig) -> Result<Self, InstallError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         let limit = config.max_concurrent_tasks_per_owner.get();
         if limit > MAX_LIMIT {
             return Err(InstallError::Limit(limit));
@@ -95,6 +101,7 @@ impl TaskRegistry {
         };
         let closed = || InstallError::ScopeClosed(scope.name().to_owned());
         let shared = Arc::new(Shared {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             config,
             agents: deps.agents,
             ledger: Ledger::new(limits, move || {

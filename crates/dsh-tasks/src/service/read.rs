@@ -1,3 +1,5 @@
+//! Reads: leased by the one consuming cursor, or free of it.
+
 use std::sync::PoisonError;
 
 use dsh_output::{OutputRead, OutputSource};

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     config::MAX_LIMIT,
-    core::{Committed, Facts, Owner, Refused, Reservation, Verdict},
+    core::{Admission, Committed, Facts, Owner, Refused, Reservation, Verdict},
     error::StartError,
     id::{Kind, TaskId},
     outcome::Outcome,
@@ -39,8 +39,13 @@ impl TaskRegistry {
         let _ = Handle::current();
         let shared = &self.shared;
         let facts = shared.check(&spec)?;
-        let StartSpec { owner, run, .. } = spec;
-        let reservation = shared.reserve(owner.as_ref())?;
+        let StartSpec {
+            owner,
+            admission,
+            run,
+            ..
+        } = spec;
+        let reservation = shared.reserve(owner.as_ref(), admission)?;
         let work = match contain(run) {
             Ok(Ok(work)) => work,
             Ok(Err(error)) => return Err(StartError::Run(error)),
@@ -84,7 +89,11 @@ impl Shared {
         })
     }
 
-    fn reserve(self: &Arc<Self>, owner: Option<&Arc<Agent>>) -> Result<Reservation<Kept>, StartError> {
+    fn reserve(
+        self: &Arc<Self>,
+        owner: Option<&Arc<Agent>>,
+        admission: Admission,
+    ) -> Result<Reservation<Kept>, StartError> {
         let vocabulary = self.config.vocabulary;
         let key = owner.map(|agent| Owner {
             instance: agent.instance(),
@@ -95,7 +104,7 @@ impl Shared {
             None => Ok(()),
         };
         self.ledger
-            .reserve(key, self.clock.now(), attach)
+            .reserve(key, admission, self.clock.now(), attach)
             .map_err(|refused| match refused {
                 Refused::Closing => StartError::Closing(vocabulary),
                 Refused::Owner(text) => StartError::OwnerClosing(text),
@@ -115,7 +124,7 @@ impl Shared {
         owner: Option<&Arc<Agent>>,
     ) -> Result<TaskId, StartError> {
         let Work { done, hooks } = work;
-        let kept = TaskParts::new(hooks, owner);
+        let kept = TaskParts::new(hooks, owner, self.number);
         match reservation.commit(facts, kept.clone(), self.clock.now()) {
             Committed::Task(id) => {
                 self.follow(&id, done);

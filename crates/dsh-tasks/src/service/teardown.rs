@@ -69,8 +69,8 @@ async fn run(shared: &Arc<Shared>, ending: Ending) {
 
 /// Asks one task to end for a disposal. A hook that refuses ends the record: nothing says that it will ever settle.
 pub(super) fn cancel(shared: &Shared, id: &TaskId, kept: &Kept, request: &CancelRequest) {
-    let hook = || kept.cancel(request);
-    if let Err(error) = shared.ledger.cancel(id, || shared.clock.now(), hook) {
+    let forced = |outcome: Outcome| (outcome.survivors(kept.survivors()), shared.clock.now());
+    if let Err(error) = shared.ledger.cancel(id, || kept.cancel(request), forced) {
         tracing::warn!(
             "tasks: cancel of {id} threw during teardown; task record forced failed and work may be orphaned: {error}"
         );
@@ -84,7 +84,9 @@ fn force(shared: &Shared, id: &TaskId, kept: &Kept) {
         detail.push_str(&format!(": {known}"));
     }
     let now = shared.clock.now();
-    let forced = Outcome::failed().detail(detail.as_str());
+    let forced = Outcome::failed()
+        .detail(detail.as_str())
+        .survivors(kept.survivors());
     if shared.ledger.settle(id, forced, Verdict::Forced, now) {
         tracing::warn!("tasks: {id} {detail}; task record forced failed");
     }

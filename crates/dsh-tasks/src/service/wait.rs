@@ -1,3 +1,5 @@
+//! Wait: the end is claimed before it comes.
+
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;

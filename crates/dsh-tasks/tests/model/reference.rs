@@ -62,6 +62,8 @@ pub(crate) enum Of {
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Start(usize),
+    /// Of work that runs already.
+    Adopt(usize),
     Settle(usize, End),
     Write(usize, usize),
     Read(usize),
@@ -161,8 +163,8 @@ impl World {
         }
     }
 
-    fn start(&mut self, owner: usize) {
-        let refused = self.closing || self.gone[owner] || self.used(owner) >= LIMIT;
+    fn start(&mut self, owner: usize, limit: usize) {
+        let refused = self.closing || self.gone[owner] || self.used(owner) >= limit;
         if !refused {
             self.tasks.push(Task {
                 owner,
@@ -220,7 +222,8 @@ impl ReferenceStateMachine for World {
             1 => (0..NOBODY).prop_map(Step::Clear),
             1 => Just(Step::Close),
         ];
-        let mut all = vec![(4, start.boxed()), (1, ends.boxed())];
+        let adopt = (0..OWNERS).prop_map(Step::Adopt);
+        let mut all = vec![(4, start.boxed()), (1, adopt.boxed()), (1, ends.boxed())];
         if !world.tasks.is_empty() {
             let task = 0..world.tasks.len();
             let end = prop::sample::select(vec![End::Completed, End::Killed, End::Failed, End::Survived]);
@@ -247,7 +250,8 @@ impl ReferenceStateMachine for World {
 
     fn apply(mut world: Self, step: &Step) -> Self {
         match *step {
-            Step::Start(owner) => world.start(owner),
+            Step::Start(owner) => world.start(owner, LIMIT),
+            Step::Adopt(owner) => world.start(owner, usize::MAX),
             Step::Settle(task, end) => {
                 world.tasks[task].end.get_or_insert(end);
             }
@@ -286,7 +290,7 @@ impl ReferenceStateMachine for World {
             claim.filter(|claim| !world.tasks[claim.task].dropped)
         };
         match step {
-            Step::Start(_) | Step::EndOwner(_) | Step::Close => true,
+            Step::Start(_) | Step::Adopt(_) | Step::EndOwner(_) | Step::Close => true,
             Step::Settle(task, _) | Step::Read(task) | Step::Wait(task) | Step::Kill(task, _) => {
                 is_usable(task)
             }

@@ -10,7 +10,10 @@ use dsh_scope::Scope;
 use dsh_session::SessionId;
 use dsh_tasks::{
     CancelRequest, Cause, Kind, Outcome, Survivor, TaskId, Vocabulary,
-    core::{Claim, Committed, Dispatched, Effect, Ending, Facts, Killed, Ledger, Limits, Owner, Verdict},
+    core::{
+        Admission, Claim, Committed, Dispatched, Effect, Ending, Facts, Killed, Ledger, Limits, Owner,
+        Verdict,
+    },
 };
 use proptest_state_machine::StateMachineTest;
 
@@ -82,10 +85,12 @@ impl StateMachineTest for Subject {
 impl Subject {
     fn take(&mut self, step: Step) {
         match step {
-            Step::Start(owner) => self.start(owner),
+            Step::Start(owner) => self.start(owner, Admission::Limited),
+            Step::Adopt(owner) => self.start(owner, Admission::Unrefusable),
             Step::Settle(task, end) => {
                 let id = self.ids[task].clone();
-                self.ledger.settle(&id, outcome(end), Verdict::Producer, self.now);
+                // By a clock that went back.
+                self.ledger.settle(&id, outcome(end), Verdict::Producer, 0);
             }
             Step::Write(task, n) => self.lengths[task] += n as u64,
             Step::Read(task) => self.read(task),
@@ -118,9 +123,9 @@ impl Subject {
         }
     }
 
-    fn start(&mut self, owner: usize) {
+    fn start(&mut self, owner: usize, admission: Admission) {
         let attach = |_| if self.gone[owner] { Err(()) } else { Ok(()) };
-        let Ok(reservation) = self.ledger.reserve(owner_of(owner), self.now, attach) else {
+        let Ok(reservation) = self.ledger.reserve(owner_of(owner), admission, self.now, attach) else {
             return;
         };
         let facts = Facts {
@@ -168,7 +173,9 @@ impl Subject {
     fn end(&mut self, ending: Ending) {
         let (_, live) = self.ledger.begin(ending);
         for (id, ()) in live {
-            self.ledger.cancel(&id, || 0, || Ok(())).unwrap();
+            self.ledger
+                .cancel(&id, || Ok(()), |outcome| (outcome, 0))
+                .unwrap();
         }
     }
 

@@ -21,6 +21,14 @@ async fn t51_a_start_a_kill_and_an_end_are_one_change_each() {
         .deliver();
     settled().await;
     assert_eq!(changes.all(), ["a", "a"]);
+    // It is stopping already.
+    rig.tasks
+        .kill(&id, Some(agent.agent()), None)
+        .unwrap()
+        .claim
+        .deliver();
+    settled().await;
+    assert_eq!(changes.all(), ["a", "a"]);
     producer.settle(Outcome::killed());
     settled().await;
     assert_eq!(changes.all(), ["a", "a", "a"]);

@@ -9,7 +9,7 @@ use dsh_tasks::{Outcome, Serves, TaskDone, TasksConfig};
 use crate::common::{Producer, Rig, settled};
 
 /// Queues a notice as a control surface does.
-fn notify(rig: &Rig) {
+pub(crate) fn notify(rig: &Rig) {
     let words = rig.tasks.vocabulary();
     let listen = move |done: TaskDone| -> dsh_tasks::BoxFuture<_> {
         if let Some(owner) = done.owner.as_ref().filter(|_| !done.snapshot.reported) {
@@ -162,4 +162,30 @@ async fn unowned_ends_beyond_what_is_kept_expire_and_say_so() {
             .to_string()
             .contains("expired")
     );
+}
+
+#[tokio::test]
+async fn a_second_registry_leaves_the_notices_of_the_first_alone() {
+    let rig = Rig::new();
+    notify(&rig);
+    let agent = rig.agent("a");
+    let owner = agent.agent();
+    let first = Producer::new();
+    rig.start(&first, Some(owner));
+    first.settle(Outcome::completed());
+    settled().await;
+    assert_eq!(notices(owner), 1);
+    let deps = dsh_tasks::Deps {
+        agents: Some(rig.agents.clone()),
+    };
+    let next = dsh_tasks::TaskRegistry::install(&rig.root, deps, TasksConfig::default()).unwrap();
+    next.attach_surface(&rig.root, "test", Serves::Everyone).unwrap();
+    let second = Producer::new();
+    let spec = crate::common::owned(second.spec("bash", "l"), Some(owner));
+    let id = next.start(spec).unwrap();
+    assert_eq!(id.to_string(), "bash-1");
+    second.settle(Outcome::completed());
+    settled().await;
+    next.read(&id, Some(owner), 1).unwrap().claim.deliver();
+    assert_eq!(notices(owner), 1, "the first one's end was not told by that");
 }

@@ -75,6 +75,27 @@ async fn t48_a_disposed_registry_leaves_nothing_on_a_live_agent() {
 }
 
 #[tokio::test]
+async fn t48_nor_does_it_leave_its_cleanup_on_the_agents_scope() {
+    let rig = Rig::new();
+    let agent = rig.agent("a");
+    let producer = Producer::new().on_cancel(OnCancel::Settle);
+    rig.start(&producer, Some(agent.agent()));
+    rig.tasks.close().await;
+    let log = LogCapture::start();
+    // Scopes that are dropped without being closed name what they leak.
+    rig.root.effect("left on purpose", || async {}).unwrap();
+    agent
+        .agent()
+        .scope()
+        .effect("left on purpose, too", || async {})
+        .unwrap();
+    drop((agent, rig));
+    settled().await;
+    assert!(log.contains("left on purpose, too"));
+    assert!(!log.contains("tasks.ownerCleanup()"));
+}
+
+#[tokio::test]
 async fn t49_what_a_scope_contributed_goes_with_it() {
     let rig = Rig::bare(TasksConfig::default());
     let preset = rig.root.child("preset").unwrap();

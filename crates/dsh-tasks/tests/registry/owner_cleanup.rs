@@ -74,11 +74,13 @@ async fn t41_a_claim_nobody_ends_holds_up_no_disposal() {
     let agent = rig.agent("a");
     let producer = Producer::new();
     let id = rig.start(&producer, Some(agent.agent()));
-    producer.settle(Outcome::completed());
+    let killed = rig.tasks.kill(&id, Some(agent.agent()), None).unwrap();
+    producer.settle(Outcome::killed());
     settled().await;
-    let read = rig.tasks.read(&id, Some(agent.agent()), 1).unwrap();
+    assert!(ends.all().is_empty(), "owed to who tells of the kill");
     agent.dispose().await.unwrap();
-    drop(read);
+    assert_eq!(ends.reported(), [("bash-1".to_owned(), true)]);
+    drop(killed);
     settled().await;
     assert_eq!(ends.all().len(), 1);
 }
@@ -187,7 +189,12 @@ async fn p11_a_task_that_never_ends_is_given_up_in_time_and_says_what_is_known_o
     let producer = Producer::new();
     let deaf = producer.clone();
     let spec = dsh_tasks::StartSpec::new("bash", "deaf", move || {
-        Ok(deaf.work().live_detail(|| Some("2 processes running".to_owned())))
+        let survivor = || dsh_tasks::Survivor {
+            pid: 4242,
+            command: "sleep".to_owned(),
+        };
+        let work = deaf.work().survivors(move || vec![survivor()]);
+        Ok(work.live_detail(|| Some("1 process running".to_owned())))
     });
     rig.tasks.start(spec.owned_by(agent.agent().clone())).unwrap();
     let start = tokio::time::Instant::now();
@@ -195,7 +202,8 @@ async fn p11_a_task_that_never_ends_is_given_up_in_time_and_says_what_is_known_o
     assert_eq!(start.elapsed().as_millis() / 100, 15);
     assert_eq!(
         ends.all()[0].snapshot.status_line(),
-        "[status: failed, did not end within 1.5s of its teardown; work may be orphaned: 2 processes running]"
+        "[status: failed, did not end within 1.5s of its teardown; work may be orphaned: 1 process running; \
+         1 process survived: 4242 sleep]"
     );
     assert!(log.contains("tasks: bash-1 did not end within 1.5s of its teardown"));
     producer.settle(Outcome::completed());

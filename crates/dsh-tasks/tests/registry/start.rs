@@ -147,6 +147,20 @@ async fn t09_a_refusal_advises_names_what_runs_and_burns_no_id() {
     assert_eq!(rig.start(&second, None).to_string(), "bash-2");
 }
 
+#[tokio::test(start_paused = true)]
+async fn t09_a_refusal_names_ages() {
+    let rig = Rig::with(limit(2));
+    rig.start(&Producer::new(), None);
+    tokio::time::advance(std::time::Duration::from_secs(172)).await;
+    rig.start(&Producer::new(), None);
+    tokio::time::advance(std::time::Duration::from_secs(12)).await;
+    let refused = rig.try_start(&Producer::new(), None).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("(running: bash-1 for 3m 4s, bash-2 for 12s)"),
+        "{refused}"
+    );
+}
+
 #[tokio::test]
 async fn t10_a_kill_request_frees_no_slot() {
     let rig = Rig::with(limit(1));
@@ -160,6 +174,19 @@ async fn t10_a_kill_request_frees_no_slot() {
     first.settle(Outcome::killed());
     settled().await;
     assert_eq!(rig.start(&Producer::new(), None).to_string(), "bash-2");
+}
+
+#[tokio::test]
+async fn work_that_runs_already_is_never_refused_and_counts() {
+    let rig = Rig::with(limit(1));
+    let (first, left, next) = (Producer::new(), Producer::new(), Producer::new());
+    rig.start(&first, None);
+    let adopted = left.spec("bash", "left over").already_running();
+    assert_eq!(rig.tasks.start(adopted).unwrap().to_string(), "bash-2");
+    first.settle(Outcome::completed());
+    settled().await;
+    let refused = rig.try_start(&next, None).unwrap_err().to_string();
+    assert!(refused.ends_with("(running: bash-2 for 0s)"), "{refused}");
 }
 
 #[tokio::test]

@@ -266,6 +266,7 @@ async fn p4_time_and_end_due_together_agree_with_what_is_announced() {
         let id = rig.start(&producer, None);
         let token = token();
         let end = async {
+            // sleep: paused clock, due together with the wait's own time.
             tokio::time::sleep(Duration::from_millis(5)).await;
             producer.settle(Outcome::completed());
         };

@@ -155,6 +155,23 @@ async fn a_held_pipe_is_told_with_the_exit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spawn_failure_is_a_failed_task_that_can_be_read() {
+    let harness = Setup {
+        ambient: Some(("PATH", "/nowhere")),
+        ..Setup::default()
+    }
+    .harness();
+    let id = harness.background("true").await;
+    let line = harness.ended(&id).await;
+    assert!(
+        line.starts_with("[status: failed, spawn failed: cannot run bash: ENOENT"),
+        "{line}"
+    );
+    let text = harness.read(&id);
+    assert!(text.starts_with("[stderr]\nspawn failed: "), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_owners_end_ends_the_task() {
     let harness = Harness::new();
     let id = harness.background("echo $$ > pid; sleep 60").await;

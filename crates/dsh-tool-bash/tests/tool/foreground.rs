@@ -68,14 +68,25 @@ async fn c80_long_output_names_the_file_and_keeps_its_end() {
         ..Setup::default()
     }
     .harness();
-    let text = harness
-        .foreground("for i in $(seq 500); do echo line-$i; done")
-        .await;
-    assert!(text.contains(" bytes omitted here; full output: /"), "{text}");
+    let command = "for i in $(seq 500); do echo line-$i; done";
+    let text = harness.foreground(command).await;
     assert!(
         text.starts_with("line-1\n") && text.ends_with("line-500\n"),
         "{text}"
     );
+    let (_, note) = text.split_once(" bytes omitted here; full output: ").unwrap();
+    let (path, _) = note.split_once(" bytes ").unwrap();
+
+    // The next calls can read it, and it does not stay forever.
+    assert_eq!(
+        harness.foreground(&format!("tail -n 1 {path}")).await,
+        "line-500\n"
+    );
+    for _ in 0..20 {
+        assert!(std::path::Path::new(path).exists());
+        harness.foreground(command).await;
+    }
+    dsh_testkit::eventually("the oldest is gone", || !std::path::Path::new(path).exists()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -156,24 +167,32 @@ async fn c424_the_result_has_a_value_for_programs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_spawn_is_an_error_that_says_so() {
-    let bash = LocalBashConfig {
-        allow_env: Vec::new(),
-        ..Setup::default().bash
-    };
-    let harness = Setup {
-        bash,
-        ..Setup::default()
-    }
-    .harness();
-    // A command that is one argument too long is the one failure a model can cause.
+async fn a_command_that_is_too_long_is_an_error_with_the_remedy() {
+    let harness = Harness::new();
     let command = format!("true #{}", "x".repeat(140_000));
     let result = harness
         .call(json!({ "command": command, "description": "x" }))
         .await;
+    assert!(result.is_error);
+    assert_eq!(
+        result.single_text().unwrap(),
+        "Error: command is too long: 140006 bytes, the limit is 131071; write it to a script file and run that"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_spawn_is_an_error_that_says_so() {
+    let harness = Setup {
+        ambient: Some(("PATH", "/nowhere")),
+        ..Setup::default()
+    }
+    .harness();
+    let result = harness
+        .call(json!({ "command": "true", "description": "x" }))
+        .await;
     let text = result.single_text().unwrap();
     assert!(
-        result.is_error && text.contains("the limit is 131071") && text.contains("script file"),
+        result.is_error && text.starts_with("Error: spawn failed: cannot run bash: ENOENT"),
         "{text}"
     );
 }

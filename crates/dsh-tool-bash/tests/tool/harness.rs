@@ -35,6 +35,8 @@ pub(crate) struct Setup {
     pub(crate) tasks: TasksConfig,
     pub(crate) surface: bool,
     pub(crate) registry: bool,
+    /// The whole ambient environment, if not the test's own.
+    pub(crate) ambient: Option<(&'static str, &'static str)>,
 }
 
 impl Default for Setup {
@@ -48,6 +50,7 @@ impl Default for Setup {
             tasks: TasksConfig::default(),
             surface: true,
             registry: true,
+            ambient: None,
         }
     }
 }
@@ -56,7 +59,13 @@ impl Setup {
     pub(crate) fn harness(self) -> Harness {
         let scope = Scope::root("harness");
         let agents = AgentRegistry::new();
-        let bash: Arc<dyn BashExecutor> = Arc::new(LocalBash::install(&scope, self.bash).unwrap());
+        let bash = match self.ambient {
+            None => LocalBash::install(&scope, self.bash).unwrap(),
+            Some((name, value)) => {
+                LocalBash::with_ambient(&scope, self.bash, [(name.into(), value.into())]).unwrap()
+            }
+        };
+        let bash: Arc<dyn BashExecutor> = Arc::new(bash);
         let deps = dsh_tasks::Deps {
             agents: Some(agents.clone()),
         };

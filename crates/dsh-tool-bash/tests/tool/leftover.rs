@@ -122,7 +122,16 @@ async fn without_a_surface_or_by_setting_it_is_ended() {
         ..Setup::default()
     }
     .harness();
-    for harness in [no_surface, no_registry, with(Leftover::End)] {
+    let tool = ToolBashConfig {
+        enable_run_in_background: false,
+        ..ToolBashConfig::default()
+    };
+    let no_background = Setup {
+        tool,
+        ..Setup::default()
+    }
+    .harness();
+    for harness in [no_surface, no_registry, no_background, with(Leftover::End)] {
         let text = harness.foreground("sleep 60 & echo $! > pid; echo hi").await;
         assert_eq!(text, "hi\n[1 process left running, now ended]");
         assert!(is_gone(harness.pid("pid").await));

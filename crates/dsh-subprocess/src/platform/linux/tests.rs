@@ -42,3 +42,13 @@ fn a_command_is_one_line_and_capped() {
     assert_eq!(one_line("sh\0-c\0echo a\necho b\0"), "sh -c echo a echo b");
     assert_eq!(one_line(&"ä".repeat(300)).chars().count(), COMMAND_LIMIT + 1);
 }
+
+#[test]
+fn a_group_that_cannot_be_seen_whole_is_not_empty() {
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let pid = Pid::from_child(&child);
+    child.wait().unwrap();
+    // The leader is not there any more, as if this were another system's `/proc`.
+    let look = look(pid);
+    assert!(look.living.is_empty() && !look.is_empty());
+}

@@ -1,0 +1,132 @@
+//! One launcher with guards for each test, and short ways to use it.
+
+use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
+
+use dsh_subprocess::{GuardConfig, Launcher, ProcessSpec, Proof, Spawned, TreeEnd};
+use dsh_testkit::process::{Marker, is_gone};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+
+/// The PATH that processes of these tests get.
+pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Far longer than any test takes: if its end is needed, the test fails.
+pub(crate) const NEVER: Duration = Duration::from_secs(3600);
+pub(crate) const SHORT: Duration = Duration::from_millis(200);
+
+/// The longest a test may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) fn launcher() -> Launcher {
+    Launcher::guarded(GuardConfig::helper(env!("CARGO_BIN_EXE_dsh-guard"))).unwrap()
+}
+
+/// A command of bash in the root directory, with a PATH and nothing else.
+pub(crate) fn bash(command: &str) -> ProcessSpec {
+    let mut spec = ProcessSpec::new("bash", "/");
+    spec.bash_command = Some(command.into());
+    spec.env = vec![("PATH".into(), PATH.into())];
+    spec
+}
+
+pub(crate) fn bash_in(directory: &Path, command: &str) -> ProcessSpec {
+    ProcessSpec {
+        cwd: directory.to_owned(),
+        ..bash(command)
+    }
+}
+
+pub(crate) async fn start(launcher: &Launcher, command: &str) -> Spawned {
+    launcher.spawn(bash(command)).await.unwrap()
+}
+
+/// A tree whose members all carry a mark in their environment.
+pub(crate) struct Marked {
+    pub(crate) started: Spawned,
+    marker: Marker,
+}
+
+impl Marked {
+    pub(crate) async fn start(launcher: &Launcher, command: &str) -> Marked {
+        Marked::start_spec(launcher, bash(command)).await
+    }
+
+    pub(crate) async fn start_spec(launcher: &Launcher, mut spec: ProcessSpec) -> Marked {
+        let marker = Marker::new();
+        let (name, value) = marker.env();
+        spec.env.push((name.into(), value.into()));
+        let started = launcher.spawn(spec).await.unwrap();
+        Marked { started, marker }
+    }
+
+    pub(crate) fn living(&self) -> Vec<u32> {
+        self.marker.survivors()
+    }
+
+    pub(crate) async fn line(&mut self) -> String {
+        line(&mut self.started.stdout).await
+    }
+
+    /// The proven end, and that nobody who carries the mark is left at that moment.
+    pub(crate) async fn assert_ends(&self, proof: Proof) -> TreeEnd {
+        let end = self.started.tree.ended().await;
+        assert_eq!((end.proof, end.survivors.len()), (proof, 0), "{end:?}");
+        assert_eq!(self.living(), Vec::<u32>::new(), "the end was told too early");
+        assert!(is_gone(self.started.tree.pid()));
+        assert_eq!(self.started.tree.members(), []);
+        end
+    }
+}
+
+/// Runs a test on a runtime of its own, not longer than the limit.
+pub(crate) fn run<F: Future>(test: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let output = runtime.block_on(async { tokio::time::timeout(LIMIT, test).await });
+    output.expect("the test takes too long")
+}
+
+/// The next line that a process prints.
+pub(crate) async fn line(pipe: &mut Receiver) -> String {
+    let mut line = Vec::new();
+    loop {
+        match pipe.read_u8().await {
+            Ok(b'\n') => return String::from_utf8(line).unwrap(),
+            Ok(byte) => line.push(byte),
+            Err(error) => panic!(
+                "the output ended after {:?}: {error}",
+                String::from_utf8_lossy(&line)
+            ),
+        }
+    }
+}
+
+/// A line that is a process id.
+pub(crate) async fn pid_line(pipe: &mut Receiver) -> u32 {
+    line(pipe).await.parse().unwrap()
+}
+
+/// All that a process prints.
+pub(crate) async fn text(mut pipe: Receiver) -> String {
+    let mut text = Vec::new();
+    pipe.read_to_end(&mut text).await.unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// The parent of a process.
+pub(crate) fn parent(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit_once(") ").unwrap().1;
+    fields.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// The state letter of a process, if there is one.
+pub(crate) fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}

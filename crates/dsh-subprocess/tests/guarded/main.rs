@@ -1,0 +1,18 @@
+//! Real processes under real guards: what a command can do to leave its tree, and what is left then.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test fails the test"
+)]
+
+mod common;
+
+mod attack;
+mod command;
+mod end;
+mod escape;
+mod harness;
+mod many;
+mod random;
