@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use rustix::process::{Pid, WaitOptions, getpid, wait};
 
 use super::ending::{Killing, Leader, term};
 use super::poll::Children;
@@ -174,7 +174,7 @@ impl Guard {
         // Also those that some program created to end with another signal.
         let every_kind = WaitOptions::from_bits_retain(libc::__WALL.cast_unsigned());
         loop {
-            match waitpid(None, WaitOptions::NOHANG | every_kind) {
+            match wait(WaitOptions::NOHANG | every_kind) {
                 Ok(Some((pid, status))) if pid == self.leader => self.leader_exited(status.as_raw()),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return Left::Somebody,

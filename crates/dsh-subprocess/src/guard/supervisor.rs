@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::SigSet;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, wait};
 
 use super::command;
 use super::ending::Killing;
@@ -138,7 +138,7 @@ impl Supervisor {
         let clones = WaitOptions::from_bits_retain(libc::__WCLONE.cast_unsigned());
         let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | clones;
         loop {
-            match waitpid(None, options) {
+            match wait(options) {
                 Ok(Some((pid, status))) if status.stopped() => self.answer_stop(pid),
                 Ok(Some((pid, status))) => {
                     let lost = self
@@ -169,7 +169,7 @@ impl Supervisor {
 
     fn reap_orphans(&self) -> Orphans {
         loop {
-            match waitpid(None, WaitOptions::NOHANG) {
+            match wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return Orphans::Some,
                 Err(_) => return Orphans::None,

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use dsh_subprocess::{GuardConfig, Launcher, ProcessSpec, Proof, Spawned, TreeEnd};
@@ -61,6 +62,11 @@ impl Marked {
         Marked { started, marker }
     }
 
+    /// Drops the tree and keeps what finds its members.
+    pub(crate) fn drop_tree(self) -> Marker {
+        self.marker
+    }
+
     pub(crate) fn living(&self) -> Vec<u32> {
         self.marker.survivors()
     }
@@ -106,11 +112,6 @@ pub(crate) async fn line(pipe: &mut Receiver) -> String {
     }
 }
 
-/// A line that is a process id.
-pub(crate) async fn pid_line(pipe: &mut Receiver) -> u32 {
-    line(pipe).await.parse().unwrap()
-}
-
 /// All that a process prints.
 pub(crate) async fn text(mut pipe: Receiver) -> String {
     let mut text = Vec::new();
@@ -129,4 +130,36 @@ pub(crate) fn parent(pid: u32) -> u32 {
 pub(crate) fn state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
+}
+
+const INSIDE: &str = "DSH_TEST_INSIDE";
+
+/// Whether this is the program that [`inside`] started.
+pub(crate) fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// This test program again, for one test, after `prepare` in a shell.
+pub(crate) fn inside(test: &str, prepare: &str) -> Command {
+    let script = format!("{prepare}\nexec \"$0\" --exact \"$1\" --nocapture --test-threads=1");
+    let mut shell = Command::new("sh");
+    shell
+        .arg("-c")
+        .arg(script)
+        .arg(std::env::current_exe().unwrap())
+        .arg(test)
+        .env(INSIDE, "1");
+    shell
+}
+
+/// Runs `body` in a program of its own.
+pub(crate) fn alone(test: &str, prepare: &str, body: impl FnOnce()) {
+    if is_inside() {
+        return body();
+    }
+    let output = inside(test, prepare).output().unwrap();
+    let shown = [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .concat();
+    assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
 }

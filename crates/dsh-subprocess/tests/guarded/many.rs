@@ -1,1 +1,155 @@
-//! many
+//! Many commands: nothing piles up, and a want of resources passes.
+
+use dsh_subprocess::{LeaderExit, Proof, SpawnError};
+use dsh_testkit::eventually;
+use dsh_testkit::process::{open_fds, zombie_children};
+use tokio::task::JoinSet;
+
+use crate::common::{NEVER, alone, bash, launcher, parent, run, start};
+
+fn children(pid: u32) -> usize {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    list.split_whitespace().count()
+}
+
+fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+#[test]
+fn five_hundred_commands_leave_nothing() {
+    alone("many::five_hundred_commands_leave_nothing", "", || {
+        run(async {
+            let launcher = launcher();
+            let first = start(&launcher, "read -r _").await;
+            let supervisor = parent(parent(first.tree.pid()));
+            first.tree.ended().await;
+            drop(first);
+            eventually("ready guards alone", || children(supervisor) == 4).await;
+            let (ours, theirs) = (open_fds().len(), descriptors(supervisor));
+            for round in 0..500 {
+                let started = start(&launcher, "exit 0").await;
+                if round % 2 == 0 {
+                    assert_eq!(started.tree.ended().await.proof, Proof::Guard);
+                }
+            }
+            eventually("ready guards alone", || children(supervisor) == 4).await;
+            eventually("the same descriptors as before", || {
+                (open_fds().len(), descriptors(supervisor)) == (ours, theirs)
+            })
+            .await;
+            eventually("no zombie", || zombie_children().is_empty()).await;
+        });
+    });
+}
+
+#[test]
+fn more_at_once_than_stand_ready_all_run() {
+    run(async {
+        let launcher = launcher();
+        let mut all = JoinSet::new();
+        for code in 0..32 {
+            let launcher = launcher.clone();
+            all.spawn(async move {
+                let tree = start(&launcher, &format!("exit {code}")).await.tree;
+                assert_eq!(tree.leader_exit().await, LeaderExit::Code(code));
+                assert_eq!(tree.ended().await.proof, Proof::Guard);
+            });
+        }
+        all.join_all().await;
+    });
+}
+
+#[test]
+fn a_want_of_descriptors_is_told_as_such_and_passes() {
+    let test = "many::a_want_of_descriptors_is_told_as_such_and_passes";
+    alone(test, "ulimit -n 48", || {
+        run(async {
+            let launcher = launcher();
+            let mut trees = Vec::new();
+            let error = loop {
+                match launcher.spawn(bash("exec sleep 60")).await {
+                    Ok(started) => trees.push(started),
+                    Err(error) => break error,
+                }
+            };
+            assert!(!trees.is_empty());
+            assert!(matches!(error, SpawnError::Resources { .. }), "{error:?}");
+            assert_eq!(error.errno(), Some(libc::EMFILE));
+            // Trees that run are watched on, and those that end make room.
+            for started in trees.drain(..) {
+                started.tree.terminate(NEVER);
+                let end = started.tree.ended().await;
+                assert_eq!(end.leader.unwrap().to_string(), "signal: SIGTERM");
+            }
+            assert_eq!(
+                start(&launcher, "exit 1").await.tree.leader_exit().await,
+                LeaderExit::Code(1)
+            );
+            eventually("no zombie", || zombie_children().is_empty()).await;
+        });
+    });
+}
+
+#[test]
+fn a_want_of_descriptors_in_the_supervisor_is_told_and_passes() {
+    run(async {
+        let launcher = launcher();
+        let first = start(&launcher, "exec sleep 60").await.tree;
+        let supervisor = parent(parent(first.pid()));
+        let limit = |count: usize| {
+            let limits = format!("{count}:");
+            let status = std::process::Command::new("prlimit")
+                .args(["--pid", &supervisor.to_string(), &format!("--nofile={limits}")])
+                .status();
+            assert!(status.unwrap().success());
+        };
+        limit(descriptors(supervisor));
+        let mut trees = vec![first];
+        let error = loop {
+            match launcher.spawn(bash("exec sleep 60")).await {
+                Ok(started) => trees.push(started.tree),
+                Err(error) => break error,
+            }
+            assert!(trees.len() < 20, "the limit has no effect");
+        };
+        assert!(matches!(error, SpawnError::Resources { .. }), "{error:?}");
+        assert_eq!(error.errno(), Some(libc::EMFILE));
+        limit(1000);
+        assert_eq!(
+            start(&launcher, "exit 1").await.tree.leader_exit().await,
+            LeaderExit::Code(1)
+        );
+        for tree in trees {
+            tree.terminate(NEVER);
+            assert_eq!(tree.ended().await.proof, Proof::Guard);
+        }
+    });
+}
+
+#[test]
+fn a_tree_at_rest_wakes_nobody() {
+    run(async {
+        let launcher = launcher();
+        let tree = start(&launcher, "sleep 60 & exit 0").await.tree;
+        tree.leader_exit().await;
+        let guard = parent(tree.members()[0].pid);
+        let pids = [guard, parent(guard)];
+        // What follows the start: one more ready guard.
+        eventually("all to rest", || children(pids[1]) == 5 && children(pids[0]) == 1).await;
+        let before = pids.map(wake_ups);
+        // sleep: nothing can be waited for when nothing is to happen
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(pids.map(wake_ups), before);
+        tree.terminate(NEVER);
+        tree.ended().await;
+    });
+}
+
+fn wake_ups(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let switches = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    switches.unwrap().trim().parse().unwrap()
+}
