@@ -22,11 +22,13 @@ pub(crate) enum NotRun {
 /// With `arguments` (a filter, usually) only nextest runs, with them.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String], not_run: NotRun) -> Result<(), Error> {
     let nextest = Nextest::ready(workspace)?;
-    process::run(&mut workspace.cargo(["build", "--locked", "--bin", "dsh"]))?;
+    process::run(&mut workspace.cargo(["build", "--locked", "--bin", "dsh", "--bin", "dsh-guard"]))?;
     let client = client::prepare(workspace);
 
     let mut tests = nextest.command("run");
     tests.env("DSH_BIN", workspace.target().join("debug/dsh"));
+    // A test program cannot be the guard of its own commands.
+    tests.env("DSH_GUARD", workspace.target().join("debug/dsh-guard"));
     match &client {
         Ok(python) => _ = tests.env("DSH_TEST_PYTHON", python),
         Err(_) if arguments.is_empty() => _ = tests.args(["--filterset", &format!("not ({CLIENT_TESTS})")]),

@@ -40,7 +40,7 @@ const RULES: [Rule; 14] = [
     style::opens_with_documentation,
     style::stays_short,
     style::forbidden_code,
-    style::unsafe_stays_in_one_file,
+    style::unsafe_stays_in_one_module,
     style::tests_wait_for_facts,
     words::crates_know_their_place,
     documents::links_resolve,

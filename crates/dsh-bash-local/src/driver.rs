@@ -6,7 +6,7 @@ use std::time::Duration;
 use dsh_bash::{BashProcess, EndReason, Member, Pipe, ShellEnd, ShellExit};
 use dsh_output::Stream;
 use dsh_scope::within;
-use dsh_subprocess::{LeaderExit, ProcessSpec, ProcessTree, Spawned};
+use dsh_subprocess::{Launcher, LeaderExit, ProcessSpec, ProcessTree, Proof, Spawned, TreeEnd};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -28,13 +28,14 @@ pub(crate) struct Bounds {
 /// has a grace.
 pub(crate) async fn drive(
     process: Arc<LocalProcess>,
+    launcher: Launcher,
     spec: ProcessSpec,
     stop: CancellationToken,
     hurry: CancellationToken,
     bounds: Bounds,
 ) {
     let _total = EndOnDrop(Arc::clone(&process));
-    match dsh_subprocess::spawn(spec).await {
+    match launcher.spawn(spec).await {
         Ok(Spawned { tree, stdout, stderr }) => {
             let pump = Pump::new(stdout, stderr, process.output().clone());
             let tree = Arc::new(tree);
@@ -96,6 +97,7 @@ impl Driver {
         });
 
         let end = self.meanwhile(tree.ended()).await;
+        let exit = proven_exit(shell.exit.clone(), &end);
         let survivors: Vec<_> = end.survivors.into_iter().map(member).collect();
         // Whoever holds a pipe that was already given up on was not a member then; it is not waited for again.
         let closed = match shell.pipe {
@@ -110,7 +112,6 @@ impl Driver {
         };
         let Self { process, pump, .. } = self;
         drop(pump);
-        let exit = shell.exit.clone();
         process.end(Some(shell), exit, survivors, pipe);
     }
 
@@ -244,12 +245,30 @@ fn shell_exit(exit: Option<LeaderExit>) -> ShellExit {
             name: signal.to_string(),
             core_dumped,
         },
-        Some(LeaderExit::Lost) => ShellExit::Unseen {
-            reason: "exit status lost".to_owned(),
+        Some(exit @ (LeaderExit::Lost | LeaderExit::GuardLost)) => ShellExit::Unseen {
+            reason: exit.to_string(),
         },
         None => ShellExit::Unseen {
             reason: "shell could not be ended".to_owned(),
         },
+    }
+}
+
+/// How the shell exited, and what is known of the end of its tree where that does not go without saying.
+fn proven_exit(exit: ShellExit, end: &TreeEnd) -> ShellExit {
+    let told = match (&exit, end.leader) {
+        (ShellExit::Unseen { reason }, _) => reason.clone(),
+        (_, Some(leader)) => format!("{leader}; guard lost"),
+        (_, None) => return exit,
+    };
+    match end.proof {
+        Proof::NotProven if end.survivors.is_empty() => ShellExit::Unseen {
+            reason: format!("{told}; end of the tree not proven"),
+        },
+        Proof::Supervisor if end.leader == Some(LeaderExit::GuardLost) => ShellExit::Unseen {
+            reason: format!("{told}; tree seen empty"),
+        },
+        Proof::NotProven | Proof::Group | Proof::Guard | Proof::Supervisor => exit,
     }
 }
 

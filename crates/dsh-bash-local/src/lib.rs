@@ -7,8 +7,10 @@
 //!
 //! - **Ownership.** [`LocalBash::install`] ties the executor to a scope. Closing the scope ends every live process,
 //!   foreground ones too, and waits for it; afterwards `start` refuses.
-//! - **Refused at the call**, with nothing started: a blank command or one with a NUL byte, a command longer than one
-//!   argument of a process may be ([`MAX_COMMAND_BYTES`]), a directory that is missing, is no directory or may not be
+//! - **Level.** [`LocalBash::with_launcher`] says whether commands run in process groups or under guards, which decides
+//!   what belongs to a process (a `setsid` child does under a guard) and what its end proves.
+//! - **Refused at the call**, with nothing started: a blank command or one with a NUL byte, without a guard a command
+//!   longer than one argument of a process may be ([`MAX_COMMAND_BYTES`]), a directory that is missing, is no directory or may not be
 //!   entered. What goes wrong later ends the process with `spawn failed: …`, which its output says, too.
 //! - **Output.** Both pipes are read into one log in the order in which they become readable. What a pipe orders, stays
 //!   ordered; between two pipes there is no order but that.
@@ -36,7 +38,7 @@
 //!
 //! **Limits.** This keeps credentials out of sight, it is no wall. It does not see a credential whose name and value
 //! look like nothing of the above, nor one in a file that a command may read. The program's own environment stays
-//! readable for its user: a command finds it in `/proc/$PPID/environ`.
+//! readable for its user: without a guard a command finds it in `/proc/$PPID/environ`, under one it has to look further.
 //!
 //! # What this executor cannot see
 //!

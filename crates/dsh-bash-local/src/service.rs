@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dsh_bash::{BashExecutor, BashProcess, BashRequest, BashSpec, ResolveError, StartError};
 use dsh_output::{OutputConfig, OutputLog, SpillConfig, SpillDir};
 use dsh_scope::Scope;
-use dsh_subprocess::{ProcessSpec, Stdin};
+use dsh_subprocess::{Launcher, ProcessSpec, Stdin};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{LocalBashConfig, saturating};
@@ -25,19 +25,34 @@ pub struct LocalBash {
 struct Core {
     scope: Scope,
     config: LocalBashConfig,
+    launcher: Launcher,
     ambient: Vec<(OsString, OsString)>,
     spill: Option<Arc<SpillDir>>,
     hurry: CancellationToken,
 }
 
 impl LocalBash {
-    /// Installs an executor that lives as long as `scope`; commands start from the program's environment as it is now.
+    /// Installs an executor that lives as long as `scope`; commands start from the program's environment as it is now,
+    /// each in a process group.
     ///
     /// # Errors
     ///
     /// [`InstallError`] when the configuration is wrong or the scope is closing.
     pub fn install(scope: &Scope, config: LocalBashConfig) -> Result<Self, InstallError> {
-        Self::with_ambient(scope, config, std::env::vars_os())
+        Self::with_launcher(scope, config, Launcher::groups())
+    }
+
+    /// As [`install`](Self::install), with another way to start commands.
+    ///
+    /// # Errors
+    ///
+    /// As [`install`](Self::install).
+    pub fn with_launcher(
+        scope: &Scope,
+        config: LocalBashConfig,
+        launcher: Launcher,
+    ) -> Result<Self, InstallError> {
+        Self::build(scope, config, launcher, std::env::vars_os().collect())
     }
 
     /// As [`install`](Self::install), with another environment to start from.
@@ -50,17 +65,26 @@ impl LocalBash {
         config: LocalBashConfig,
         ambient: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, InstallError> {
+        Self::build(scope, config, Launcher::groups(), ambient.into_iter().collect())
+    }
+
+    fn build(
+        scope: &Scope,
+        config: LocalBashConfig,
+        launcher: Launcher,
+        ambient: Vec<(OsString, OsString)>,
+    ) -> Result<Self, InstallError> {
         config.validate()?;
         // A scope of its own: closing it takes the drivers along, and nothing else.
         let scope = scope.child(NAME)?;
         let spill = SpillDir::create_in(&std::env::temp_dir())
             .inspect_err(|error| tracing::warn!(%error, "long output is kept in memory only"))
             .ok();
-        let ambient = ambient.into_iter().collect();
         Ok(Self {
             core: Arc::new(Core {
                 scope,
                 config,
+                launcher,
                 ambient,
                 spill,
                 hurry: CancellationToken::new(),
@@ -83,8 +107,7 @@ impl LocalBash {
         let core = &self.core;
         let env = child_env(core.ambient.iter().cloned(), &core.config.allow_env, spec);
         ProcessSpec {
-            // `--`, or a command that begins with a dash would be taken for options of the shell.
-            args: vec!["-c".into(), "--".into(), (&spec.command).into()],
+            bash_command: Some((&spec.command).into()),
             env: env.into_iter().collect(),
             stdin: match &spec.stdin {
                 Some(text) => Stdin::Data(text.clone().into_bytes()),
@@ -101,8 +124,8 @@ impl BashExecutor for LocalBash {
     }
 
     fn start(&self, spec: &BashSpec) -> Result<Arc<dyn BashProcess>, StartError> {
-        check::check(spec)?;
         let core = &self.core;
+        check::check(spec, &core.launcher)?;
         let process = Arc::new(LocalProcess::new(self.log(spec)));
         let bounds = Bounds {
             grace: core.config.grace(),
@@ -110,6 +133,7 @@ impl BashExecutor for LocalBash {
         };
         let driver = drive(
             Arc::clone(&process),
+            core.launcher.clone(),
             self.process_spec(spec),
             core.scope.token().clone(),
             core.hurry.clone(),

@@ -51,8 +51,9 @@ impl Guards {
         let started = await_start(&ready, &supervisor, &prepared.asked);
         // Only now: until the program runs, making a guard would take a processor from it.
         supervisor.ask();
-        let guarded = Arc::new(Guarded::new(ready, supervisor, started?, kill_bound));
-        keeper.watch_guard(Arc::clone(&guarded), prepared.feed);
+        let (leader, heard) = started?;
+        let guarded = Arc::new(Guarded::new(ready, supervisor, leader, kill_bound));
+        keeper.watch_guard(Arc::clone(&guarded), prepared.feed, heard);
         Ok(Launched {
             tree: ProcessTree::of_guard(guarded),
             stdout: prepared.stdout,
@@ -142,27 +143,34 @@ impl<'a> MessageWithFiles<'a> {
     }
 }
 
-/// Waits for the guard's first word.
-fn await_start(ready: &Ready, supervisor: &Supervisor, asked: &Asked) -> Result<Pid, SpawnError> {
+/// Waits until the program runs, or does not. What was heard besides is for whoever watches the tree.
+fn await_start(
+    ready: &Ready,
+    supervisor: &Supervisor,
+    asked: &Asked,
+) -> Result<(Pid, Vec<Report>), SpawnError> {
+    let mut leader = None;
     loop {
-        match receive(&ready.socket, Wait::No) {
-            Ok(Received::Message(message, _)) => {
-                return match Report::decode(&message) {
-                    Some(Report::Started { leader }) => i32::try_from(leader)
-                        .ok()
-                        .and_then(Pid::from_raw)
-                        .ok_or(SpawnError::GuardLost),
-                    Some(Report::NotStarted { stage, errno }) => Err(blame(stage, errno, asked)),
-                    _ => Err(SpawnError::GuardLost),
-                };
-            }
+        let report = match receive(&ready.socket, Wait::No) {
+            Ok(Received::Message(message, _)) => Report::decode(&message),
             Ok(Received::Nothing) => {
                 if !wait_for(&ready.socket) {
-                    let _ = rustix::process::pidfd_send_signal(&ready.process, rustix::process::Signal::CONT);
+                    ready.go_on();
                     supervisor.go_on();
                 }
+                continue;
             }
-            Ok(Received::End) | Err(_) => return Err(SpawnError::GuardLost),
+            Ok(Received::End) | Err(_) => None,
+        };
+        match (report, leader) {
+            (Some(Report::Forked { leader: pid }), _) => {
+                leader = i32::try_from(pid).ok().and_then(Pid::from_raw)
+            }
+            (Some(Report::NotStarted { stage, errno }), _) => return Err(blame(stage, errno, asked)),
+            (Some(Report::Started), Some(leader)) => return Ok((leader, Vec::new())),
+            // The guard was lost. The program may have done that, so it counts as started.
+            (report, Some(leader)) => return Ok((leader, report.into_iter().collect())),
+            (_, None) => return Err(SpawnError::GuardLost),
         }
     }
 }

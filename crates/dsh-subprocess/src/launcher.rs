@@ -109,6 +109,15 @@ impl Launcher {
         }
     }
 
+    /// Whether processes are started under guards.
+    pub fn is_guarded(&self) -> bool {
+        match self.level {
+            Level::Groups => false,
+            #[cfg(target_os = "linux")]
+            Level::Guarded(_) => true,
+        }
+    }
+
     /// Starts a process with default signal dispositions, an empty signal mask, and descriptors 0 to 2 only.
     ///
     /// The system calls can take milliseconds on a busy machine; they are made on a blocking thread.

@@ -27,7 +27,8 @@ pub(crate) fn launch(mut spec: ProcessSpec) -> Result<Launched, SpawnError> {
         return Err(SpawnError::ExitsIgnored);
     }
     if let Some(command) = spec.bash_command.take() {
-        spec.args.extend(["-c".into(), command]);
+        // It may begin with a dash.
+        spec.args.extend(["-c".into(), "--".into(), command]);
     }
     let kill_bound = spec.kill_bound;
     let prepared = Prepared::new(spec)?;

@@ -41,6 +41,13 @@ pub(crate) struct Ready {
     pub(crate) process: OwnedFd,
 }
 
+impl Ready {
+    /// Lets it go on if it was stopped.
+    pub(crate) fn go_on(&self) {
+        let _ = pidfd_send_signal(&self.process, Signal::CONT);
+    }
+}
+
 /// Why there is no guard.
 pub(crate) enum NoGuard {
     /// The supervisor is gone.

@@ -8,6 +8,7 @@ use dsh_bash::{BashExecutor, BashProcess, BashRequest, RunError, RunResult, run}
 use dsh_bash_local::{LocalBash, LocalBashConfig};
 use dsh_output::{OutputSource, Rendering};
 use dsh_scope::Scope;
+use dsh_subprocess::{GuardConfig, Launcher};
 use dsh_testkit::eventually;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +30,22 @@ pub(crate) fn config() -> LocalBashConfig {
 impl Fixture {
     pub(crate) fn new() -> Self {
         Self::with(config())
+    }
+
+    /// Under guards. The program of this test cannot be one, so a helper must be named.
+    pub(crate) fn guarded() -> Self {
+        let helper = std::env::var_os("DSH_GUARD").expect(
+            "DSH_GUARD must name the helper: `cargo build -p dsh-subprocess --bin dsh-guard`, \
+             then DSH_GUARD=target/debug/dsh-guard (an absolute path); `cargo xtask test` does both",
+        );
+        let scope = Scope::root("test");
+        let launcher = Launcher::guarded(GuardConfig::helper(helper)).unwrap();
+        let bash = LocalBash::with_launcher(&scope, config(), launcher).unwrap();
+        Self {
+            scope,
+            bash,
+            dir: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(crate) fn with(config: LocalBashConfig) -> Self {

@@ -10,5 +10,6 @@ mod background;
 mod configuration;
 mod environment;
 mod foreground;
+mod guarded;
 mod output;
 mod trees;

@@ -29,15 +29,21 @@ pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
     let kill_bound = order.run.kill_bound;
     let mut harness = Harness(Some(socket));
     match start(order) {
-        Ok((leader, failure)) => Guard {
-            harness,
-            children,
-            leader,
-            state: State::Starting(failure),
-            stop: Stop::No,
-            kill_bound,
+        Ok((leader, failure)) => {
+            // Before it can do anything: it may kill this guard, and must not be unknown then.
+            harness.tell(&Report::Forked {
+                leader: leader.as_raw_nonzero().get().cast_unsigned(),
+            });
+            Guard {
+                harness,
+                children,
+                leader,
+                state: State::Starting(failure),
+                stop: Stop::No,
+                kill_bound,
+            }
+            .run();
         }
-        .run(),
         Err((stage, errno)) => harness.tell(&Report::NotStarted { stage, errno }),
     }
     Ok(())
@@ -119,9 +125,7 @@ impl Guard {
             // Closed by its success, or by a signal that was quicker.
             Ok(0) | Err(_) => {
                 self.state = State::Running;
-                Report::Started {
-                    leader: self.leader.as_raw_nonzero().get().cast_unsigned(),
-                }
+                Report::Started
             }
             Ok(_) => {
                 self.state = State::NotStarted;
@@ -262,7 +266,7 @@ fn start(order: Attached) -> Result<(Pid, File), (Stage, i32)> {
     let path = match (run.script, &script) {
         (Script::Attached, Some(script)) => {
             let path = format!("/proc/{}/fd/{}", getpid(), script.as_raw_fd());
-            argv.extend([c"-c".to_owned(), c_string(format!("eval \"$(<{path})\""))?]);
+            argv.extend([c"-c".to_owned(), c_string(format!("eval -- \"$(<{path})\""))?]);
             Some(c_string(path)?)
         }
         (Script::Attached, None) => return Err((Stage::Order, libc::EINVAL)),

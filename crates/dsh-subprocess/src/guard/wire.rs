@@ -62,9 +62,18 @@ pub(crate) enum Script {
 
 /// What is told of a tree.
 pub(crate) enum Report {
-    Started { leader: u32 },
-    NotStarted { stage: Stage, errno: i32 },
-    Exit { status: i32 },
+    /// There is a process, which is not the program yet.
+    Forked {
+        leader: u32,
+    },
+    Started,
+    NotStarted {
+        stage: Stage,
+        errno: i32,
+    },
+    Exit {
+        status: i32,
+    },
     Empty,
     Survivors(Vec<Member>),
     LostEmpty,
@@ -145,7 +154,8 @@ impl Order {
 impl Report {
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Report::Started { leader } => Writer::tagged(0).number(*leader).done(),
+            Report::Forked { leader } => Writer::tagged(0).number(*leader).done(),
+            Report::Started => Writer::tagged(7).done(),
             Report::NotStarted { stage, errno } => Writer::tagged(1)
                 .number(u32::from(stage.code()))
                 .number(errno.cast_unsigned())
@@ -161,9 +171,10 @@ impl Report {
     pub(crate) fn decode(message: &[u8]) -> Option<Report> {
         let mut reader = Reader(message);
         match reader.byte()? {
-            0 => Some(Report::Started {
+            0 => Some(Report::Forked {
                 leader: reader.number()?,
             }),
+            7 => Some(Report::Started),
             1 => Some(Report::NotStarted {
                 stage: Stage::from_code(u8::try_from(reader.number()?).ok()?)?,
                 errno: reader.number()?.cast_signed(),

@@ -32,6 +32,7 @@ const KILL_AGAIN: Duration = Duration::from_millis(50);
 pub(super) struct Line {
     guarded: Arc<Guarded>,
     feed: Option<Feed>,
+    heard: Vec<Report>,
     nudge: Pace,
     nudge_at: Option<Instant>,
     patience: Patience,
@@ -59,6 +60,11 @@ impl Watched for Line {
             .is_some_and(|feed| matches!(feed.write(), Fed::All))
         {
             self.feed = None;
+        }
+        for report in std::mem::take(&mut self.heard) {
+            if matches!(self.hear(report), Progress::Gone) {
+                return Progress::Gone;
+            }
         }
         loop {
             match receive(&self.guarded.socket, Wait::No) {
@@ -89,10 +95,11 @@ impl Watched for Line {
 }
 
 impl Line {
-    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>) -> Line {
+    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>, heard: Vec<Report>) -> Line {
         Line {
             guarded,
             feed,
+            heard,
             nudge: NUDGE,
             nudge_at: None,
             patience: Patience::Waiting,
@@ -101,7 +108,8 @@ impl Line {
 
     fn hear(&mut self, report: Report) -> Progress {
         match report {
-            Report::Started { .. } | Report::NotStarted { .. } => {}
+            // Said before this thread listens.
+            Report::Forked { .. } | Report::Started | Report::NotStarted { .. } => {}
             Report::Exit { status } => self
                 .guarded
                 .status

@@ -9,7 +9,7 @@ use crate::common::{PATH, bash, bash_in, launcher, run, text};
 /// What a command prints to both, and how it exits, as `bash -c` does it and as we do it.
 async fn both(command: &str) -> [(String, String, String); 2] {
     let plain = Command::new("bash")
-        .args(["-c", command])
+        .args(["-c", "--", command])
         .env_clear()
         .env("PATH", PATH)
         .current_dir("/")
@@ -34,6 +34,8 @@ fn a_command_means_what_it_means_to_bash_c() {
         "echo $0 $#",
         "nonexistent-program",
         "echo a\n\nnonexistent-program\necho $LINENO",
+        "-x; echo $?",
+        "--",
         "f() {\n nonexistent-program\n}\nf",
         "exit 7",
         "echo before; exit 3; echo after",
@@ -57,7 +59,6 @@ fn a_command_means_what_it_means_to_bash_c() {
         "echo $-",
         "sh -c 'exit 9'; echo $?",
         "(exit 5)",
-        "ls /proc/self/fd",
         "cat; echo ${BASH_SOURCE[0]}",
         "printf '%s\\n' 'ünï' | cat",
         "x=1; y() { echo $x; }; y; unset x; echo [$x]",
@@ -67,6 +68,25 @@ fn a_command_means_what_it_means_to_bash_c() {
             let [plain, ours] = both(command).await;
             assert_eq!(ours, plain, "{command:?}");
         }
+    });
+}
+
+#[test]
+fn a_command_has_three_descriptors() {
+    run(async {
+        let started = launcher()
+            .spawn(bash("ls /proc/self/fd; echo /proc/$$/fd/*"))
+            .await
+            .unwrap();
+        let pid = started.tree.pid();
+        let own = format!("/proc/{pid}/fd/0 /proc/{pid}/fd/1 /proc/{pid}/fd/2\n");
+        // The listing itself has one more.
+        assert_eq!(
+            text(started.stdout)
+                .await
+                .replace(&format!(" /proc/{pid}/fd/3"), ""),
+            format!("0\n1\n2\n3\n{own}")
+        );
     });
 }
 
