@@ -11,8 +11,8 @@ const UNKNOWN: [(&str, &[&str]); 3] = [
     ("crates/dsh-subprocess/src/", &["task", "job"]),
 ];
 
-/// Names of the async runtime and of scopes that contain such a word and mean something else.
-const OTHER_MEANINGS: [&str; 3] = ["tokio::task", "std::task", "TrackedTask"];
+/// Names of the async runtime, of scopes and of the kernel that contain such a word and mean something else.
+const OTHER_MEANINGS: [&str; 4] = ["tokio::task", "std::task", "TrackedTask", "/proc/{pid}/task"];
 
 /// The registry names no producer, and what runs commands names no registry.
 pub(super) fn crates_know_their_place(tree: &Tree) -> Vec<Finding> {

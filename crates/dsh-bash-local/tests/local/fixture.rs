@@ -34,10 +34,12 @@ impl Fixture {
 
     /// Under guards. The program of this test cannot be one, so a helper must be named.
     pub(crate) fn guarded() -> Self {
-        let helper = std::env::var_os("DSH_GUARD").expect(
-            "DSH_GUARD must name the helper: `cargo build -p dsh-subprocess --bin dsh-guard`, \
-             then DSH_GUARD=target/debug/dsh-guard (an absolute path); `cargo xtask test` does both",
-        );
+        let Some(helper) = std::env::var_os("DSH_GUARD") else {
+            panic!(
+                "DSH_GUARD must name the helper: `cargo build -p dsh-subprocess --bin dsh-guard`, then the \
+                 absolute path of target/debug/dsh-guard; `cargo xtask test` does both"
+            )
+        };
         let scope = Scope::root("test");
         let launcher = Launcher::guarded(GuardConfig::helper(helper)).unwrap();
         let bash = LocalBash::with_launcher(&scope, config(), launcher).unwrap();

@@ -1,6 +1,7 @@
 //! The executor against real shells.
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "the helpers of tests fail by panicking, as tests do"
 )]
 

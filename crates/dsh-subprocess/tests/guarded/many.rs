@@ -35,8 +35,8 @@ fn five_hundred_commands_leave_nothing() {
                 }
             }
             eventually("ready guards alone", || children(supervisor) == 4).await;
-            eventually("the same descriptors as before", || {
-                (open_fds().len(), descriptors(supervisor)) == (ours, theirs)
+            eventually("no more descriptors than before", || {
+                open_fds().len() <= ours && descriptors(supervisor) <= theirs
             })
             .await;
             eventually("no zombie", || zombie_children().is_empty()).await;
