@@ -29,6 +29,7 @@ pub(crate) struct Client {
     answers: HashMap<String, Value>,
     served: oneshot::Receiver<Served>,
     next_id: i64,
+    received: usize,
     _scope: Scope,
 }
 
@@ -57,6 +58,7 @@ impl Client {
             served,
             // Not the numbers that the server counts by itself.
             next_id: 100,
+            received: 0,
             _scope: scope,
         }
     }
@@ -216,8 +218,11 @@ impl Client {
             .expect("serve ended")
     }
 
+    /// Keeps the next line for whoever asks for it, with its place in the order of lines.
     async fn take_one(&mut self) {
-        let message = self.next().await;
+        let mut message = self.next().await;
+        self.received += 1;
+        message["order"] = json!(self.received);
         match message.get("id") {
             Some(id) => {
                 self.answers.insert(id.to_string(), message);
