@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dsh_agent::Agent;
 use dsh_agent_core::{AgentCore, Config};
@@ -131,6 +131,18 @@ impl Client {
     pub(crate) async fn bash(&mut self, command: &str) -> Vec<String> {
         self.call("bash", json!({"command": command, "description": "test"}))
             .await
+    }
+
+    /// Calls a tool until its result carries notices, and returns the texts of that result.
+    pub(crate) async fn until_told(&mut self) -> Vec<String> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let texts = self.bash("true").await;
+            if texts.len() > 1 {
+                return texts;
+            }
+            assert!(Instant::now() < deadline, "no notice came");
+        }
     }
 
     /// Starts a background command and returns the id of its task.
