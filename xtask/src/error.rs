@@ -18,7 +18,7 @@ pub(crate) enum Error {
     Untidy(usize),
     #[error("tests were not run: {0}")]
     NotRun(String),
-    #[error("no crate declares loom models (a loom dependency for `cfg(dsh_loom)`)")]
+    #[error("no crate has loom models (a test target named loom)")]
     NoLoomModels,
     #[error("failing steps: {}", .0.join(", "))]
     Steps(Vec<String>),

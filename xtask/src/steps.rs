@@ -24,30 +24,24 @@ pub(crate) fn docs(workspace: &Workspace) -> Result<(), Error> {
     )
 }
 
-/// The loom models of every crate that declares some.
+/// The loom models: the test target `loom` of every crate that has one.
 ///
 /// They have a cfg and a target directory of their own: loom's usual `--cfg loom` would remove parts of tokio, and
 /// the flag would make everything else build again.
 pub(crate) fn loom(workspace: &Workspace) -> Result<(), Error> {
     let packages = workspace.packages()?;
-    let models = packages.iter().filter(|package| {
-        let mut dependencies = package.dependencies.iter();
-        dependencies.any(|dependency| {
-            dependency.name == "loom" && dependency.target.as_deref() == Some("cfg(dsh_loom)")
-        })
-    });
+    let models = packages
+        .iter()
+        .filter(|package| package.tests.iter().any(|test| test == "loom"));
     let models: Vec<&str> = models.map(|package| package.name.as_str()).collect();
     if models.is_empty() {
         return Err(Error::NoLoomModels);
     }
     let mut command = Nextest::ready(workspace)?.command("run");
     command
-        .args(["--release", "--no-tests", "fail"])
-        .arg("--target-dir")
-        .arg(workspace.target().join("loom"));
-    command
-        .args(["--filterset", "test(loom) | binary(loom)"])
+        .args(["--release", "--no-tests", "fail", "--test", "loom"])
         .env("RUSTFLAGS", "--cfg dsh_loom");
+    command.arg("--target-dir").arg(workspace.target().join("loom"));
     for model in models {
         command.args(["--package", model]);
     }

@@ -20,6 +20,8 @@ pub(crate) struct Package {
     /// Directory below the root, with `/` between its parts.
     pub(crate) directory: String,
     pub(crate) dependencies: Vec<Dependency>,
+    /// The names of its integration test targets.
+    pub(crate) tests: Vec<String>,
 }
 
 /// One declared dependency of a package.
@@ -29,8 +31,6 @@ pub(crate) struct Dependency {
     pub(crate) kind: Kind,
     /// It is a path in this workspace, not a crate from a registry.
     pub(crate) local: bool,
-    /// The `cfg(…)` or target triple it is declared for.
-    pub(crate) target: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,10 +87,16 @@ impl Workspace {
             .and_then(|directory| directory.strip_prefix(&self.root).ok())
             .ok_or_else(|| Error::Metadata(format!("{} is outside the workspace", manifest.display())))?;
         let dependencies = value["dependencies"].as_array().into_iter().flatten();
+        let targets = value["targets"].as_array().into_iter().flatten();
+        let is_test = |target: &&Value| target["kind"][0] == "test";
         Ok(Package {
             name: text(value, "name")?.to_owned(),
             directory: directory.to_string_lossy().replace('\\', "/"),
             dependencies: dependencies.map(dependency).collect::<Result<_, _>>()?,
+            tests: targets
+                .filter(is_test)
+                .map(|target| text(target, "name").map(str::to_owned))
+                .collect::<Result<_, _>>()?,
         })
     }
 }
@@ -104,7 +110,6 @@ fn dependency(value: &Value) -> Result<Dependency, Error> {
             _ => Kind::Normal,
         },
         local: value["path"].is_string(),
-        target: value["target"].as_str().map(str::to_owned),
     })
 }
 

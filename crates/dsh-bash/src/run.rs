@@ -162,8 +162,9 @@ async fn outrun(process: &dyn BashProcess, timeout: Duration) {
     }
 }
 
-/// Both texts, and the offset they speak up to. Survivors of the shell may still write: a byte that arrives between
-/// the two looks would be in neither or in both, so the looks are repeated until nothing came in between.
+/// Both texts, and the offset they speak up to. What the shell left running may still write: the offset is taken first,
+/// so that a byte that arrives meanwhile may be told twice but never not at all, and the look is repeated until nothing
+/// arrived.
 fn texts(log: &OutputLog, spec: &BashSpec) -> (StreamText, StreamText, u64) {
     const LOOKS: usize = 8;
     let look = || {

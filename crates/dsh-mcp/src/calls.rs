@@ -18,6 +18,9 @@ use dsh_tools::Deliveries;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
+/// How many requests a client may have in flight, answers that it has not read included.
+const MAX_IN_FLIGHT: usize = 1024;
+
 /// The requests in flight. Cloning gives another handle to the same table.
 #[derive(Clone)]
 pub(crate) struct Calls {
@@ -32,6 +35,17 @@ pub(crate) enum Kind {
     ToolCall,
     /// Everything else.
     Other,
+}
+
+/// Why a request was not taken in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// The client has not had its answer to an earlier request with this id.
+    #[error("request id {0} is in use by a request in flight")]
+    InUse(RequestId),
+    /// The client asks faster than it reads, or waits for very much at once.
+    #[error("{MAX_IN_FLIGHT} requests are in flight, which is the limit; wait for an answer or cancel one")]
+    TooMany,
 }
 
 /// Why the connection is over.
@@ -79,17 +93,20 @@ impl Calls {
         }
     }
 
-    /// Takes a request in and gives it an id of ours; `None` when the client's id is in flight already.
-    pub(crate) fn open(&self, client: &RequestId, kind: Kind) -> Option<i64> {
+    /// Takes a request in and gives it an id of ours.
+    ///
+    /// # Errors
+    ///
+    /// The client's id is in flight already, or too many requests are.
+    pub(crate) fn open(&self, client: &RequestId, kind: Kind) -> Result<i64, OpenError> {
         let token = self.ended.child_token();
         let mut table = self.lock();
-        let taken = table
-            .by_client
-            .get(client)
-            .and_then(|id| table.open.get(id))
-            .is_some_and(|call| !call.answering);
-        if taken {
-            return None;
+        let known = table.by_client.get(client).and_then(|id| table.open.get(id));
+        if known.is_some_and(|call| !call.answering) {
+            return Err(OpenError::InUse(client.clone()));
+        }
+        if table.open.len() >= MAX_IN_FLIGHT {
+            return Err(OpenError::TooMany);
         }
         table.last_id += 1;
         let id = table.last_id;
@@ -106,7 +123,7 @@ impl Calls {
                 parked,
             },
         );
-        Some(id)
+        Ok(id)
     }
 
     /// Cancelled when the client gives the request up, and at the end.

@@ -8,6 +8,9 @@ const PARSE_ERROR: i32 = -32700;
 /// The line is JSON, but no request.
 const INVALID_REQUEST: i32 = -32600;
 
+/// How many requests of one batch are refused by name; a line has room for many thousands.
+const MAX_REFUSED: usize = 1000;
+
 /// What one line is.
 #[derive(Debug)]
 pub(crate) enum Incoming {
@@ -127,6 +130,7 @@ fn refuse_batch(batch: &[Value]) -> Vec<Value> {
         .filter(|message| message.get("method").is_some())
         .filter_map(|message| serde_json::from_value::<RequestId>(message.get("id")?.clone()).ok())
         .map(|id| refusal(Some(&id), REASON))
+        .take(MAX_REFUSED)
         .collect();
     if refused.is_empty() {
         vec![refusal(None, REASON)]

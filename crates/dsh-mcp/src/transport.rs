@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 
-use crate::calls::{Calls, Kind, Served};
+use crate::calls::{Calls, Kind, OpenError, Served};
 use crate::line::{Line, LineReader, MAX_LINE};
 use crate::message::{self, Incoming, Request, refusal};
 use crate::writer::{Frame, Job};
@@ -95,13 +95,11 @@ impl<R: AsyncRead + Send + Unpin> Wire<R> {
             Kind::Other
         };
         let client = request.id.clone();
-        let Some(id) = self.calls.open(&client, kind) else {
-            // Answered without the id: with it, this would pass for the answer to the request that is in flight.
-            return Err(refusal(
-                None,
-                &format!("request id {client} is in use by a request in flight"),
-            ));
-        };
+        let id = self.calls.open(&client, kind).map_err(|error| {
+            // Answered without an id that is in use: with it, this would pass for the answer to the earlier request.
+            let id = (error == OpenError::TooMany).then_some(&client);
+            refusal(id, &error.to_string())
+        })?;
         match request.under(id) {
             Ok(message) => {
                 self.opened |= opens;

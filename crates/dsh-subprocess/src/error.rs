@@ -1,3 +1,5 @@
+//! What can go wrong before a process runs.
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+//! What to start.
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! The handle of a tree.
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

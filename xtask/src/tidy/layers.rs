@@ -127,12 +127,12 @@ mod tests {
             name: (*name).to_owned(),
             kind: *kind,
             local: *local,
-            target: None,
         });
         let package = Package {
             name: name.to_owned(),
             directory: directory.to_owned(),
             dependencies: dependencies.collect(),
+            tests: Vec::new(),
         };
         Tree {
             packages: vec![package],

@@ -6,10 +6,11 @@ use dsh_agent::{Agent, AgentHandle, AgentSpec};
 use dsh_agent_core::{AgentCore, Config};
 use dsh_llm::CallId;
 use dsh_session::SessionId;
-use dsh_tasks::{Outcome, StartSpec, Vocabulary, Work};
+use dsh_tasks::Vocabulary;
 use dsh_testkit::{eventually, process};
 use dsh_tools::ToolContext;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 fn agent(core: &AgentCore) -> AgentHandle {
     let context = core.context();
@@ -78,27 +79,28 @@ async fn everything_is_there_and_nothing_is_after_shutdown() {
     core.shutdown().await;
 }
 
+/// The executor would end the process without saying why: the registry has to come first.
 #[tokio::test]
-async fn an_unowned_task_ends_with_the_registry_and_says_so() {
+async fn an_unowned_command_ends_with_the_registry_before_its_executor_goes() {
     let core = AgentCore::assemble(Config::default()).unwrap();
     let tasks = core.context().tasks.clone();
-    let (ask, asked) = tokio::sync::oneshot::channel::<Option<String>>();
-    let ask = std::sync::Mutex::new(Some(ask));
-    let work = move || {
-        let done = async move { Outcome::killed().detail(asked.await.ok().flatten().unwrap_or_default()) };
-        Ok(Work::new(done, move |request| {
-            if let Some(ask) = ask.lock().unwrap().take() {
-                let _ = ask.send(request.reason.clone());
-            }
-            Ok(())
-        }))
+    let ctx = ToolContext {
+        caller: None,
+        token: Default::default(),
+        call_id: CallId::new("call"),
     };
-    let id = tasks
-        .start(StartSpec::new("probe", "waits to be told", work))
-        .unwrap();
-    core.shutdown().await;
-    let line = tasks.get(&id, None).map(|task| task.status_line());
-    assert!(line.is_err() || line.unwrap().contains("tasks service disposed"));
+    let result = core
+        .context()
+        .tools
+        .execute("bash", background("sleep 600"), ctx)
+        .await;
+    assert_eq!(result.single_text(), Some("started background task bash-1"));
+    let (task, never) = ("bash-1".into(), CancellationToken::new());
+    let (ended, ()) = tokio::join!(biased; tasks.wait(&task, None, 60_000.0, &never), core.shutdown());
+    assert_eq!(
+        ended.unwrap().snapshot.status_line(),
+        "[status: killed, signal: SIGTERM; tasks service disposed]"
+    );
 }
 
 #[tokio::test]

@@ -97,12 +97,15 @@ fn a_table_must_be_a_table() {
 
 #[test]
 fn broken_toml_is_shown_where_it_breaks() {
-    check_faults("[tasks]\nretained_unowned = = 3\n", expect![[r#"
+    check_faults(
+        "[tasks]\nretained_unowned = = 3\n",
+        expect![[r#"
         FILE: TOML parse error at line 2, column 20
               |
             2 | retained_unowned = = 3
               |                    ^
-            extra `=`, expected nothing"#]]);
+            extra `=`, expected nothing"#]],
+    );
 }
 
 #[test]

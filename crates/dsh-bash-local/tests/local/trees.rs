@@ -279,3 +279,27 @@ async fn last_words_around_the_drains_end_are_not_lost() {
         assert_eq!(text(&*result.process), "first\nlast\n", "{wait}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_tree_ends_politely() {
+    let fixture = Fixture::with(LocalBashConfig {
+        grace_ms: 30_000.0,
+        ..config()
+    });
+    let process = fixture.start("echo $$ > pid.new; mv pid.new pid; kill -STOP $$; sleep 60");
+    let pid = pid_in(&fixture.file("pid")).await;
+    let stat = format!("/proc/{pid}/stat");
+    eventually("stopped", || {
+        std::fs::read_to_string(&stat).unwrap().contains(") T ")
+    })
+    .await;
+    process.terminate(EndReason::Asked);
+    let end = process.ended().await;
+    assert_eq!(
+        end.exit,
+        ShellExit::Signal {
+            name: "SIGTERM".into(),
+            core_dumped: false
+        }
+    );
+}

@@ -75,7 +75,10 @@ fn giving_up_abandons_what_is_parked_and_what_comes_later() {
 fn a_clients_id_is_free_again_after_the_answer_and_after_giving_up_and_ours_never_is() {
     let calls = Calls::new();
     let first = calls.open(&client(1), Kind::Other).unwrap();
-    assert!(calls.open(&client(1), Kind::Other).is_none());
+    assert_eq!(
+        calls.open(&client(1), Kind::Other),
+        Err(OpenError::InUse(client(1)))
+    );
     calls.give_up(&client(1));
     let second = calls.open(&client(1), Kind::Other).unwrap();
     calls.finish(second);
@@ -128,8 +131,26 @@ fn a_clients_id_is_free_as_soon_as_its_answer_is_on_its_way() {
     calls.finish(first).unwrap().deliver_all();
     assert_eq!(counter.seen(), (1, 1));
     assert!(
-        calls.open(&client(1), Kind::ToolCall).is_none(),
+        calls.open(&client(1), Kind::ToolCall).is_err(),
         "the third is still in flight"
     );
     assert!(calls.finish(third).is_some());
+}
+
+#[test]
+fn the_limit_counts_what_was_not_written_yet() {
+    let calls = Calls::new();
+    let limit = i64::try_from(MAX_IN_FLIGHT).unwrap();
+    let first = (1..=limit)
+        .map(|id| calls.open(&client(id), Kind::Other).unwrap())
+        .next()
+        .unwrap();
+    for id in 2..=limit {
+        calls.give_up(&client(id));
+        calls.open(&client(id), Kind::Other).unwrap();
+    }
+    calls.begin_answer(first).unwrap();
+    assert_eq!(calls.open(&client(0), Kind::Other), Err(OpenError::TooMany));
+    calls.finish(first);
+    assert!(calls.open(&client(0), Kind::Other).is_ok());
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dsh_agent::Agent;
 use dsh_agent_core::{AgentCore, Config};
@@ -29,6 +29,7 @@ pub(crate) struct Client {
     answers: HashMap<String, Value>,
     served: oneshot::Receiver<Served>,
     next_id: i64,
+    received: usize,
     _scope: Scope,
 }
 
@@ -57,6 +58,7 @@ impl Client {
             served,
             // Not the numbers that the server counts by itself.
             next_id: 100,
+            received: 0,
             _scope: scope,
         }
     }
@@ -129,6 +131,18 @@ impl Client {
     pub(crate) async fn bash(&mut self, command: &str) -> Vec<String> {
         self.call("bash", json!({"command": command, "description": "test"}))
             .await
+    }
+
+    /// Calls a tool until its result carries notices, and returns the texts of that result.
+    pub(crate) async fn until_told(&mut self) -> Vec<String> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let texts = self.bash("true").await;
+            if texts.len() > 1 {
+                return texts;
+            }
+            assert!(Instant::now() < deadline, "no notice came");
+        }
     }
 
     /// Starts a background command and returns the id of its task.
@@ -216,8 +230,11 @@ impl Client {
             .expect("serve ended")
     }
 
+    /// Keeps the next line for whoever asks for it, with its place in the order of lines.
     async fn take_one(&mut self) {
-        let message = self.next().await;
+        let mut message = self.next().await;
+        self.received += 1;
+        message["order"] = json!(self.received);
         match message.get("id") {
             Some(id) => {
                 self.answers.insert(id.to_string(), message);

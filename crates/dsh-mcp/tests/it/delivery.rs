@@ -28,12 +28,7 @@ fn notice(key: &str) -> Notice {
 async fn an_end_nobody_read_is_told_once_with_the_next_result_of_any_tool() {
     let mut client = Client::default().await;
     let task = client.background("echo built; exit 3").await;
-    let told = loop {
-        let texts = client.bash("true").await;
-        if texts.len() > 1 {
-            break texts;
-        }
-    };
+    let told = client.until_told().await;
     assert_eq!(told.len(), 2);
     let expected = format!(
         "\nbackground task {task} (bash: echo built; exit 3) finished [status: completed, exit code: 3]. \
@@ -115,12 +110,7 @@ async fn a_cancelled_wait_leaves_the_task_alive_and_its_end_untold() {
     assert!(!client.has_answer(wait));
     assert!(client.call("task_list", json!({})).await[0].starts_with(&format!("{task} [bash] running")));
     std::fs::write(&sentinel, "").unwrap();
-    let told = loop {
-        let texts = client.bash("true").await;
-        if texts.len() > 1 {
-            break texts;
-        }
-    };
+    let told = client.until_told().await;
     assert!(told[1].contains(&format!("background task {task} ")), "{told:?}");
 }
 

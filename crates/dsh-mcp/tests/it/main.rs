@@ -13,3 +13,4 @@ mod delivery;
 mod handshake;
 mod requests;
 mod resources;
+mod storm;

@@ -107,7 +107,7 @@ async fn end_of_input_in_the_middle_of_calls_leaves_no_process() {
     client.close_input();
     assert_eq!(client.served().await, Served::InputEnded);
     assert!(
-        begun.elapsed() < Duration::from_millis(2_500),
+        begun.elapsed() < Duration::from_secs(4),
         "the end must not be drained: {:?}",
         begun.elapsed()
     );
@@ -145,11 +145,7 @@ async fn a_client_that_does_not_read_cannot_hold_the_end_up() {
     let begun = Instant::now();
     client.close_input();
     assert_eq!(client.served().await, Served::InputEnded);
-    assert!(
-        begun.elapsed() < Duration::from_millis(2_500),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     assert_eq!(big.delivered(), 0);
 }
 

@@ -1,5 +1,7 @@
 //! Tasks as resources: looked at, not consumed.
 
+use std::time::{Duration, Instant};
+
 use crate::client::{Client, core, texts};
 use dsh_agent_core::Config;
 use serde_json::{Value, json};
@@ -43,15 +45,14 @@ async fn reading_one_consumes_nothing_and_tells_nobody() {
     let mut client = Client::default().await;
     let task = client.background("echo one; exit 4").await;
     let uri = format!("dsh://task/{task}");
-    let ended = loop {
-        let text = text(&mut client, &uri).await;
-        if text.contains("completed") {
-            break text;
-        }
-    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut ended = text(&mut client, &uri).await;
+    while !ended.contains("completed") && Instant::now() < deadline {
+        ended = text(&mut client, &uri).await;
+    }
     assert_eq!(ended, "one\n[status: completed, exit code: 4]");
     assert_eq!(text(&mut client, &uri).await, ended, "it can be read again");
-    let told = client.bash("true").await;
+    let told = client.until_told().await;
     assert!(
         told[1].contains(&format!("background task {task} ")),
         "the end is still to be told: {told:?}"

@@ -15,6 +15,9 @@ pub(crate) const LEADER_HOLDS_GROUP: bool = true;
 /// The longest command shown, in characters.
 const COMMAND_LIMIT: usize = 200;
 
+/// How many passes a look may take before it is given up and tried later.
+const PASSES: u32 = 16;
+
 /// A descriptor that becomes readable when `pid` exits. `None` when the system has none to give.
 pub(crate) fn exit_descriptor(pid: Pid) -> Option<OwnedFd> {
     rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()
@@ -22,13 +25,24 @@ pub(crate) fn exit_descriptor(pid: Pid) -> Option<OwnedFd> {
 
 /// Who lives in the group of `leader`, a process that was not reaped yet.
 ///
-/// One pass over `/proc`. A pass that does not even meet the leader (`/proc` missing, or that of another
-/// pid namespace) proves nothing. Neither does a single pass that meets nobody: a member can fork a child
-/// with a number that the pass is over with, and exit before the pass gets to it. It would have to do so
-/// again, across another wrap of the pid counter, to hide from a second pass.
+/// A pass over `/proc` that meets nobody proves nothing by itself: a member can fork a child with a number
+/// that the pass is over with, and exit before the pass gets to it. So a pass counts only if no process was
+/// created meanwhile: whoever lives at its end then lived all along, under a number that the pass has met.
+/// On a machine that forks without pause it may take several.
 pub(crate) fn look(leader: Pid) -> Look {
-    let first = pass(leader);
-    if first.is_empty() { pass(leader) } else { first }
+    let mut look = Look {
+        living: Vec::new(),
+        complete: false,
+    };
+    for _ in 0..PASSES {
+        let before = last_pid();
+        look = pass(leader);
+        if !look.is_empty() || before.is_some() && before == last_pid() {
+            return look;
+        }
+    }
+    look.complete = false;
+    look
 }
 
 /// `pid` as people know it.
@@ -71,6 +85,14 @@ pub(crate) struct Status {
     pub(crate) group: i32,
 }
 
+/// The number given out last in our pid namespace, which also numbers what is created in those below it.
+fn last_pid() -> Option<u32> {
+    let text =
+        fs::read_to_string("/proc/sys/kernel/ns_last_pid").or_else(|_| fs::read_to_string("/proc/loadavg"));
+    text.ok()?.split_whitespace().last()?.parse().ok()
+}
+
+/// One pass. It is complete if it met the leader: there is a `/proc`, and it is that of our pid namespace.
 fn pass(leader: Pid) -> Look {
     let mut look = Look {
         living: Vec::new(),

@@ -1,3 +1,5 @@
+//! Processes in groups, and short ways to use them.
+
 use std::future::Future;
 use std::path::Path;
 use std::time::Duration;

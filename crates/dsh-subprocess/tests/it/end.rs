@@ -1,3 +1,5 @@
+//! How the end of a tree is seen.
+
 use std::time::{Duration, Instant};
 
 use dsh_subprocess::{LeaderExit, Proof};
@@ -36,6 +38,23 @@ fn c370_signals_are_kept_by_name_real_time_ones_too() {
                 started.tree.leader_exit().await.to_string(),
                 format!("signal: {told}")
             );
+        }
+    });
+}
+
+#[test]
+fn a_core_image_is_told() {
+    run(async {
+        let started = start("ulimit -c 0; kill -SEGV $$").await;
+        let LeaderExit::Signal { signal, .. } = started.tree.leader_exit().await else {
+            panic!("not by a signal")
+        };
+        assert_eq!(signal.number(), Signal::SIGSEGV as i32);
+        for (core_dumped, told) in [
+            (false, "signal: SIGSEGV"),
+            (true, "signal: SIGSEGV (core dumped)"),
+        ] {
+            assert_eq!(LeaderExit::Signal { signal, core_dumped }.to_string(), told);
         }
     });
 }

@@ -1,3 +1,5 @@
+//! Who owns a tree, and what a drop does.
+
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};

@@ -1,3 +1,5 @@
+//! What a process is started with.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,3 +1,5 @@
+//! How a tree is ended.
+
 use std::time::{Duration, Instant};
 
 use dsh_subprocess::{LeaderExit, Proof};
@@ -6,7 +8,7 @@ use dsh_testkit::process::{group_members, is_gone};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{assert_empty, line, pid_line, run, start, state, text};
+use crate::common::{assert_empty, bash_in, line, pid_line, run, start, state, text};
 
 /// Far longer than any test takes: if its end is needed, the test fails.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -148,15 +150,22 @@ fn a_chain_of_short_members_is_alive_until_its_last_link() {
         let directory = tempfile::tempdir().unwrap();
         // Each link starts the next one and exits: no process lives for long, the group does.
         let script =
-            "link() { if [ $1 = 0 ]; then echo > last; else (link $(($1 - 1)) &) ; fi; }; link 60; exit 0";
-        let spec = crate::common::bash_in(directory.path(), script);
-        let started = crate::common::spawn(spec).await.unwrap();
-        let end = started.tree.ended().await;
-        assert!(
-            directory.path().join("last").exists(),
-            "the end was told while the chain went on"
-        );
-        assert_empty(&end, started.tree.pid());
+            "link() { if [ $1 = 0 ]; then echo > $$; else (link $(($1 - 1)) &) ; fi; }; link 60; exit 0";
+        let mut trees = Vec::new();
+        for _ in 0..6 {
+            trees.push(
+                crate::common::spawn(bash_in(directory.path(), script))
+                    .await
+                    .unwrap()
+                    .tree,
+            );
+        }
+        for tree in trees {
+            let end = tree.ended().await;
+            let last = directory.path().join(tree.pid().to_string());
+            assert!(last.exists(), "the end was told while the chain went on");
+            assert_empty(&end, tree.pid());
+        }
     });
 }
 

@@ -40,13 +40,15 @@ impl Cursor {
     }
 
     /// Marks a range as taken. It stays taken unless it is abandoned.
+    ///
+    /// A range before it may have been abandoned since it was looked up as unread, and have moved the frontier back.
     pub fn lease(&mut self, range: &Range) {
         if range.is_empty() {
             return;
         }
-        self.gaps = self
-            .gaps
-            .iter()
+        let end = self.frontier.max(range.end);
+        let unread = self.gaps.drain(..).chain([self.frontier..end]);
+        self.gaps = unread
             .flat_map(|gap| {
                 [
                     gap.start..gap.end.min(range.start),
@@ -55,7 +57,7 @@ impl Cursor {
             })
             .filter(|gap| !gap.is_empty())
             .collect();
-        self.frontier = self.frontier.max(range.end);
+        self.frontier = end;
     }
 
     /// Gives a leased range back: it is read again, before anything newer.

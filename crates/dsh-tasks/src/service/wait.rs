@@ -37,9 +37,6 @@ impl TaskRegistry {
             let snapshot = kept.complete(snapshot);
             return Ok(Waited { snapshot, claim });
         }
-        if token.is_cancelled() {
-            return Err(WaitError::Aborted);
-        }
         // The end is claimed before it comes, so an end that comes while this waits is owed to this, whoever of the
         // three below wakes it; the claim is given back when it is dropped.
         let (kept, waiting) = (opened.work, opened.claim);

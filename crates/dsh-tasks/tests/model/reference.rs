@@ -67,6 +67,8 @@ pub(crate) enum Step {
     Settle(usize, End),
     Write(usize, usize),
     Read(usize),
+    /// A read of the claim's task, with the claim given back between looking up and taking.
+    ReadAcross(usize),
     Wait(usize),
     /// Time is up for a wait.
     Resolve(usize),
@@ -180,10 +182,15 @@ impl World {
         }
     }
 
-    fn read(&mut self, task: usize) {
-        let bytes = &mut self.tasks[task].bytes;
-        let unread = (0..bytes.len()).filter(|&at| bytes[at] == Byte::Unread).collect();
-        bytes.fill(Byte::Taken);
+    fn read(&mut self, task: usize, lost: Option<usize>) {
+        let bytes = &self.tasks[task].bytes;
+        let unread: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] == Byte::Unread).collect();
+        if let Some(lost) = lost {
+            self.end_claim(lost, false);
+        }
+        for &byte in &unread {
+            self.tasks[task].bytes[byte] = Byte::Taken;
+        }
         let of = if self.is_live(task) { Of::Nothing } else { Of::End };
         self.claim(task, of, unread);
     }
@@ -241,7 +248,8 @@ impl ReferenceStateMachine for World {
             let claims = prop_oneof![
                 claim.clone().prop_map(Step::Deliver),
                 claim.clone().prop_map(Step::Abandon),
-                claim.prop_map(Step::Resolve),
+                claim.clone().prop_map(Step::Resolve),
+                claim.prop_map(Step::ReadAcross),
             ];
             all.push((10, claims.boxed()));
         }
@@ -259,7 +267,11 @@ impl ReferenceStateMachine for World {
                 let bytes = std::iter::repeat_n(Byte::Unread, n);
                 world.tasks[task].bytes.extend(bytes);
             }
-            Step::Read(task) => world.read(task),
+            Step::Read(task) => world.read(task, None),
+            Step::ReadAcross(claim) => {
+                let task = world.claims[claim].as_ref().unwrap().task;
+                world.read(task, Some(claim));
+            }
             Step::Wait(task) => world.claim(task, Of::End, Vec::new()),
             Step::Resolve(claim) => world.resolve(claim),
             Step::Kill(task, works) => world.kill(task, works),
@@ -295,7 +307,7 @@ impl ReferenceStateMachine for World {
                 is_usable(task)
             }
             Step::Write(task, _) => is_usable(task) && world.is_live(*task),
-            Step::Deliver(claim) | Step::Abandon(claim) => held(claim).is_some(),
+            Step::Deliver(claim) | Step::Abandon(claim) | Step::ReadAcross(claim) => held(claim).is_some(),
             Step::Resolve(claim) => held(claim).is_some_and(|claim| claim.of != Of::Kill),
             // A disposal ends when all has ended, and was announced.
             Step::Clear(owner) => world.gone[*owner] && world.used(*owner) == 0,

@@ -93,7 +93,12 @@ impl Subject {
                 self.ledger.settle(&id, outcome(end), Verdict::Producer, 0);
             }
             Step::Write(task, n) => self.lengths[task] += n as u64,
-            Step::Read(task) => self.read(task),
+            Step::Read(task) => self.read(task, None),
+            Step::ReadAcross(at) => {
+                let claim = self.claims[at].take().unwrap();
+                let task = self.ids.iter().position(|id| id == claim.id()).unwrap();
+                self.read(task, Some(claim));
+            }
             Step::Wait(task) => {
                 let id = self.ids[task].clone();
                 let caller = self.caller(&id);
@@ -140,11 +145,12 @@ impl Subject {
         self.lengths.push(0);
     }
 
-    fn read(&mut self, task: usize) {
+    fn read(&mut self, task: usize, lost: Option<Claim<()>>) {
         let id = self.ids[task].clone();
         let caller = self.caller(&id);
         let opened = self.ledger.open(&id, caller.as_ref()).unwrap();
         let mut claim = opened.claim;
+        drop(lost);
         for stretch in opened.unread {
             claim.lease(stretch.start..stretch.end.unwrap_or(self.lengths[task]));
         }

@@ -97,6 +97,42 @@ async fn a_notice_on_its_way_is_refused_when_the_end_was_told_before_it_came() {
 }
 
 #[tokio::test]
+async fn a_notice_that_never_comes_leaves_nothing_in_the_inbox() {
+    let rig = Rig::new();
+    let gate = dsh_testkit::Gate::new();
+    let (opened, key) = (gate.clone(), Arc::new(std::sync::Mutex::new(None)));
+    let seen = key.clone();
+    let slow = move |done: TaskDone| -> dsh_tasks::BoxFuture<_> {
+        *seen.lock().unwrap() = Some(done.notice_key);
+        let opened = opened.clone();
+        Box::pin(async move {
+            opened.opened().await;
+            Ok(())
+        })
+    };
+    rig.tasks.on_done(&rig.root, Serves::Everyone, slow).unwrap();
+    let agent = rig.agent("a");
+    let producer = Producer::new();
+    let id = rig.start(&producer, Some(agent.agent()));
+    producer.settle(Outcome::completed());
+    settled().await;
+    rig.tasks
+        .read(&id, Some(agent.agent()), 1)
+        .unwrap()
+        .claim
+        .deliver();
+    gate.open();
+    settled().await;
+    let message = Message {
+        content: Vec::new(),
+        source: MessageSource::User,
+    };
+    let key = key.lock().unwrap().clone().unwrap();
+    agent.agent().inbox().inject(Notice { key, message });
+    assert_eq!(notices(agent.agent()), 1, "a tombstone would have refused it");
+}
+
+#[tokio::test]
 async fn the_end_of_a_task_that_is_gone_needs_no_claim() {
     let rig = Rig::new();
     notify(&rig);
@@ -188,4 +224,55 @@ async fn a_second_registry_leaves_the_notices_of_the_first_alone() {
     settled().await;
     next.read(&id, Some(owner), 1).unwrap().claim.deliver();
     assert_eq!(notices(owner), 1, "the first one's end was not told by that");
+}
+
+#[tokio::test]
+async fn a_listener_added_while_an_end_is_announced_is_told_too() {
+    let rig = Rig::new();
+    let ends = rig.ends();
+    let (tasks, scope, late) = (
+        rig.tasks.clone(),
+        rig.root.clone(),
+        Arc::new(std::sync::Mutex::new(Vec::new())),
+    );
+    let seen = late.clone();
+    let listen = move |first: TaskDone| -> dsh_tasks::BoxFuture<_> {
+        let seen = seen.clone();
+        let added = move |done: TaskDone| -> dsh_tasks::BoxFuture<_> {
+            seen.lock().unwrap().push(done.snapshot);
+            Box::pin(async { Ok(()) })
+        };
+        tasks.on_done(&scope, Serves::Everyone, added).unwrap();
+        // What a listener does changes nothing of what the next one is told.
+        tasks
+            .kill(&first.snapshot.id, None, None)
+            .unwrap()
+            .claim
+            .deliver();
+        Box::pin(async { Ok(()) })
+    };
+    rig.tasks.on_done(&rig.root, Serves::Everyone, listen).unwrap();
+    let producer = Producer::new();
+    rig.start(&producer, None);
+    producer.settle(Outcome::completed());
+    settled().await;
+    assert_eq!(*late.lock().unwrap(), [ends.all()[0].snapshot.clone()]);
+}
+
+#[tokio::test]
+async fn looking_at_a_task_tells_nobody() {
+    let rig = Rig::new();
+    notify(&rig);
+    let agent = rig.agent("a");
+    let owner = agent.agent();
+    let producer = Producer::stream();
+    let id = rig.start(&producer, Some(owner));
+    producer.write("unread");
+    producer.settle(Outcome::completed());
+    settled().await;
+    assert!(!rig.status(&id, Some(owner)).reported);
+    assert_eq!(rig.tasks.list(Some(owner)).len(), 1);
+    rig.tasks.observe(&id, Some(owner), 0, 100).unwrap();
+    assert_eq!(notices(owner), 1);
+    assert_eq!(rig.tasks.read(&id, Some(owner), 100).unwrap().text, "unread");
 }

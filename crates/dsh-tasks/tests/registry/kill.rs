@@ -149,7 +149,7 @@ async fn a_kill_whose_answer_was_lost_leaves_one_notice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn p51_an_end_within_the_cancel_hook_does_not_become_stopping() {
+async fn an_end_within_the_cancel_hook_does_not_become_stopping() {
     let rig = Rig::new();
     let ends = rig.ends();
     // The hook returns only when the registry has recorded the end.

@@ -174,3 +174,34 @@ async fn a_pipe_held_outside_is_told() {
     harness.foreground(&format!("kill -KILL {outsider}")).await;
     gone(outsider).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_substitution_does_not_hold_the_call() {
+    let harness = Harness::new();
+    let text = harness
+        .foreground("exec > >(tee log; exec sleep 60) 2>&1; echo hi")
+        .await;
+    assert_eq!(
+        text,
+        "hi\n[1 process still running; adopted as background task bash-1]"
+    );
+    let id = "bash-1".into();
+    harness.kill(&id);
+    assert_eq!(
+        harness.ended(&id).await,
+        "[status: killed, shell had exited with code 0]"
+    );
+    assert_eq!(harness.read(&id), "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_owners_end_ends_what_was_adopted() {
+    let harness = Harness::new();
+    harness
+        .foreground("nohup sleep 60 >/dev/null 2>&1 & echo $! > pid")
+        .await;
+    let pid = harness.pid("pid").await;
+    assert!(!is_gone(pid));
+    harness.owner.dispose().await.unwrap();
+    assert!(is_gone(pid));
+}

@@ -39,3 +39,13 @@ fn an_empty_range_is_nothing() {
     cursor.abandon(3..3);
     assert_eq!(cursor, Cursor::default());
 }
+
+#[test]
+fn what_is_abandoned_while_something_behind_it_is_read_stays_unread() {
+    let mut cursor = Cursor::default();
+    cursor.lease(&(0..10));
+    // Somebody looks up 10 as the place to go on from; then the first range comes back.
+    cursor.abandon(0..10);
+    cursor.lease(&(10..20));
+    assert_eq!(stretches(&cursor), [(0, Some(10)), (20, None)]);
+}
