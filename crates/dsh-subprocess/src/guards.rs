@@ -49,9 +49,7 @@ impl Guards {
         let message = MessageWithFiles::new(&prepared, script.as_ref(), kill_bound)?;
         let (ready, supervisor) = self.order(&message)?;
         let started = await_start(&ready, &supervisor, &prepared.asked);
-        // Only now: until the program runs, making a guard would take a processor from it.
-        supervisor.ask();
-        let (leader, heard) = started?;
+        let (leader, heard) = started.inspect_err(|_| supervisor.replace())?;
         let guarded = Arc::new(Guarded::new(ready, supervisor, leader, kill_bound));
         keeper.watch_guard(Arc::clone(&guarded), prepared.feed, heard);
         Ok(Launched {
@@ -75,7 +73,7 @@ impl Guards {
             if waits && send(&ready.socket, &message.bytes, &message.descriptors()).is_ok() {
                 return Ok((ready, supervisor));
             }
-            supervisor.ask();
+            supervisor.replace();
         }
         let source = io::Error::other("it ends at once; does it call guard_entry() first in main?");
         Err(failed(&self.program, source))

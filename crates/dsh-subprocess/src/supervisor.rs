@@ -1,12 +1,14 @@
 //! The supervisor of a launcher and the guards that it keeps ready, as this program sees them.
 //!
-//! Ready guards wait in the socket to the supervisor: as many are asked for at the start as are kept ready, and each one
-//! that is taken out is asked for again. This program keeps no list of them, and when it is gone the kernel closes
-//! what is still in the socket, which ends them.
+//! Ready guards wait in the socket to the supervisor: as many are asked for at the start as are kept ready, and for each
+//! one that is taken out another one is asked for: when its command has ended or has run for a while, or when somebody
+//! waits for one. Any sooner, making it would take a processor from the command. This program keeps no list of them, and
+//! when it is gone the kernel closes what is still in the socket, which ends them.
 
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,7 +23,7 @@ use crate::prepare::above_stdio;
 use crate::{guard, keeper, sys};
 
 /// How many guards are kept ready. They are taken by commands that start at once; more than processors are of no use.
-const READY: usize = 4;
+const READY: usize = 8;
 /// How long a process that does not answer is waited for before it is told to go on.
 const SILENCE: Duration = Duration::from_millis(500);
 /// After this many times it is given up on.
@@ -32,6 +34,8 @@ const SILENCES: u32 = 20;
 pub(crate) struct Supervisor {
     main: OwnedFd,
     process: OwnedFd,
+    /// How many guards were taken for which no other one was asked yet.
+    owed: AtomicUsize,
 }
 
 /// A guard that waits for its order.
@@ -80,7 +84,11 @@ impl Supervisor {
         match (watched, process) {
             (Ok(watched), Ok(process)) => {
                 keeper.watch_child(pid, watched);
-                let supervisor = Supervisor { main, process };
+                let supervisor = Supervisor {
+                    main,
+                    process,
+                    owed: AtomicUsize::new(0),
+                };
                 (0..READY).for_each(|_| supervisor.ask());
                 Ok(supervisor)
             }
@@ -93,13 +101,24 @@ impl Supervisor {
         }
     }
 
-    /// Asks for one more ready guard.
-    pub(crate) fn ask(&self) {
+    /// Asks for another guard for one that was taken, unless that was done.
+    pub(crate) fn replace(&self) {
+        let one_less = |owed: usize| owed.checked_sub(1);
+        if self
+            .owed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_ok()
+        {
+            self.ask();
+        }
+    }
+
+    fn ask(&self) {
         // A supervisor that is gone is noticed by whoever takes the next one.
         let _ = send(&self.main, &[0], &[]);
     }
 
-    /// Takes a ready guard; waits for one if there is none. Another one must be asked for then.
+    /// Takes a ready guard, which is to be replaced then; waits for one if there is none.
     pub(crate) fn take(&self) -> Result<Ready, NoGuard> {
         let mut refusals = 0;
         let mut silences = 0;
@@ -112,6 +131,7 @@ impl Supervisor {
                     match (Offer::decode(&message), to_pair(descriptors)) {
                         (Some(Offer::Ready { guard }), Some((socket, process))) => {
                             let guard = i32::try_from(guard).ok().and_then(Pid::from_raw);
+                            self.owed.fetch_add(1, Ordering::Relaxed);
                             return guard.map_or(Err(NoGuard::Lost), |guard| {
                                 Ok(Ready {
                                     guard,
@@ -137,8 +157,11 @@ impl Supervisor {
                     return Err(NoGuard::Refused(Errno::MFILE.into()));
                 }
                 Ok(Received::End) | Err(_) => return Err(NoGuard::Lost),
-                Ok(Received::Nothing) if wait_for(&self.main) => {}
                 Ok(Received::Nothing) => {
+                    self.replace();
+                    if wait_for(&self.main) {
+                        continue;
+                    }
                     silences += 1;
                     if silences > SILENCES {
                         let _ = pidfd_send_signal(&self.process, Signal::KILL);

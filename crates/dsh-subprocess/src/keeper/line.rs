@@ -21,6 +21,8 @@ use crate::guarded::Guarded;
 use crate::pace::Pace;
 use crate::platform;
 
+/// When a guard is replaced whose command goes on and on.
+const REPLACE_AFTER: Duration = Duration::from_millis(20);
 /// A silent guard is told to go on at this pace.
 const NUDGE: Pace = Pace::new(Duration::from_millis(100), Duration::from_secs(1));
 /// How much later than a guard names survivors it is given up on.
@@ -33,6 +35,7 @@ pub(super) struct Line {
     guarded: Arc<Guarded>,
     feed: Option<Feed>,
     heard: Vec<Report>,
+    replace_at: Option<Instant>,
     nudge: Pace,
     nudge_at: Option<Instant>,
     patience: Patience,
@@ -54,6 +57,45 @@ enum Patience {
 
 impl Watched for Line {
     fn step(&mut self, now: Instant) -> Progress {
+        let progress = self.listen(now);
+        let Some(at) = self.replace_at else {
+            return progress;
+        };
+        let exited = self.guarded.status.borrow().leader.is_some();
+        match progress {
+            Progress::Waiting(until) if !exited && now < at => {
+                Progress::Waiting(Some(until.map_or(at, |until| until.min(at))))
+            }
+            progress => {
+                self.replace_at = None;
+                self.guarded.supervisor.replace();
+                progress
+            }
+        }
+    }
+
+    fn poll_descriptors<'a>(&'a self, descriptors: &mut Vec<PollFd<'a>>) {
+        if let Some(feed) = &self.feed {
+            descriptors.push(PollFd::from_borrowed_fd(feed.as_fd(), PollFlags::OUT));
+        }
+        descriptors.push(PollFd::new(&self.guarded.socket, PollFlags::IN));
+    }
+}
+
+impl Line {
+    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>, heard: Vec<Report>) -> Line {
+        Line {
+            guarded,
+            feed,
+            heard,
+            replace_at: Some(Instant::now() + REPLACE_AFTER),
+            nudge: NUDGE,
+            nudge_at: None,
+            patience: Patience::Waiting,
+        }
+    }
+
+    fn listen(&mut self, now: Instant) -> Progress {
         if self
             .feed
             .as_mut()
@@ -84,26 +126,6 @@ impl Watched for Line {
             }
         }
         Progress::Waiting(self.urge(now))
-    }
-
-    fn poll_descriptors<'a>(&'a self, descriptors: &mut Vec<PollFd<'a>>) {
-        if let Some(feed) = &self.feed {
-            descriptors.push(PollFd::from_borrowed_fd(feed.as_fd(), PollFlags::OUT));
-        }
-        descriptors.push(PollFd::new(&self.guarded.socket, PollFlags::IN));
-    }
-}
-
-impl Line {
-    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>, heard: Vec<Report>) -> Line {
-        Line {
-            guarded,
-            feed,
-            heard,
-            nudge: NUDGE,
-            nudge_at: None,
-            patience: Patience::Waiting,
-        }
     }
 
     fn hear(&mut self, report: Report) -> Progress {

@@ -94,7 +94,7 @@ fn a_stopped_supervisor_stops_neither_a_kill_nor_a_start() {
         marked.assert_ends(Proof::Guard).await;
         signal(supervisor, Signal::SIGSTOP);
         // More than stand ready.
-        for _ in 0..8 {
+        for _ in 0..12 {
             assert_eq!(
                 start(&launcher, "exit 4").await.tree.leader_exit().await,
                 LeaderExit::Code(4)

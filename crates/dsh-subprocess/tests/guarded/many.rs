@@ -7,6 +7,9 @@ use tokio::task::JoinSet;
 
 use crate::common::{NEVER, alone, bash, launcher, parent, run, start};
 
+/// How many guards are kept ready.
+const READY: usize = 8;
+
 fn children(pid: u32) -> usize {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     list.split_whitespace().count()
@@ -26,7 +29,7 @@ fn five_hundred_commands_leave_nothing() {
             first.tree.terminate(NEVER);
             first.tree.ended().await;
             drop(first);
-            eventually("ready guards alone", || children(supervisor) == 4).await;
+            eventually("ready guards alone", || children(supervisor) == READY).await;
             let (ours, theirs) = (open_fds().len(), descriptors(supervisor));
             for round in 0..500 {
                 let started = start(&launcher, "exit 0").await;
@@ -34,7 +37,7 @@ fn five_hundred_commands_leave_nothing() {
                     assert_eq!(started.tree.ended().await.proof, Proof::Guard);
                 }
             }
-            eventually("ready guards alone", || children(supervisor) == 4).await;
+            eventually("ready guards alone", || children(supervisor) == READY).await;
             eventually("no more descriptors than before", || {
                 open_fds().len() <= ours && descriptors(supervisor) <= theirs
             })

@@ -8,10 +8,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, sendmsg, socketpair,
 };
-
-use super::MESSAGE_LIMIT;
 
 /// An order has the most: 0, 1, 2, directory, script, its own text.
 const DESCRIPTORS: usize = 6;
@@ -71,7 +69,12 @@ pub(crate) fn receive(socket: impl AsFd, wait: Wait) -> Result<Received, Errno> 
         let mut descriptors = [PollFd::new(&socket, PollFlags::IN)];
         while poll(&mut descriptors, None) == Err(Errno::INTR) {}
     }
-    let mut message = vec![0; MESSAGE_LIMIT];
+    // Where several threads receive from one socket, all messages are of one length.
+    let mut message = match length(&socket, flags) {
+        Ok(length) => vec![0; length],
+        Err(Errno::AGAIN) => return Ok(Received::Nothing),
+        Err(errno) => return Err(errno),
+    };
     loop {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -86,10 +89,22 @@ pub(crate) fn receive(socket: impl AsFd, wait: Wait) -> Result<Received, Errno> 
                 message.truncate(received.bytes);
                 return Ok(Received::Message(message, descriptors));
             }
+            // Somebody else took it.
             Err(Errno::AGAIN) => return Ok(Received::Nothing),
-            // A peer that closed with something unread: told once, before the messages that wait.
             Err(Errno::INTR | Errno::CONNRESET) => {}
             Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// How long the next message is; 0 at the end.
+fn length(socket: impl AsFd, flags: RecvFlags) -> Result<usize, Errno> {
+    let mut nothing = [0; 1];
+    loop {
+        match recv(&socket, &mut nothing, flags | RecvFlags::PEEK | RecvFlags::TRUNC) {
+            // A peer that closed with something unread: told once, before the messages that wait.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
+            told => return told.map(|(_, length)| length),
         }
     }
 }
