@@ -32,8 +32,6 @@ pub(crate) mod wire;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[cfg(target_os = "linux")]
-pub(crate) use self::wire::Stage;
 use crate::sys;
 
 /// The one argument of a program that is started as a supervisor.

@@ -13,12 +13,11 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::error::SpawnError;
-use crate::guard::Stage;
-use crate::guard::wire::{MESSAGE_LIMIT, Order, Received, Report, Run, Script, Wait, receive, send};
+use crate::guard::wire::{MESSAGE_LIMIT, Order, Received, Report, Run, Script, Stage, Wait, receive, send};
 use crate::guarded::Guarded;
 use crate::keeper;
-use crate::prepare::{Asked, Prepared};
-use crate::spawn::Launched;
+use crate::prepare::Prepared;
+use crate::spawn::{Launched, blame};
 use crate::spec::ProcessSpec;
 use crate::supervisor::{NoGuard, Ready, Supervisor, failed, wait_for};
 use crate::tree::ProcessTree;
@@ -48,10 +47,10 @@ impl Guards {
         let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
         let message = MessageWithFiles::new(&prepared, script.as_ref(), kill_bound)?;
         let (ready, supervisor) = self.order(&message)?;
-        let started = await_start(&ready, &supervisor, &prepared.asked);
-        let (leader, heard) = started.inspect_err(|_| supervisor.replace())?;
+        let started = await_start(&ready, &supervisor, &prepared);
+        let leader = started.inspect_err(|_| supervisor.replace())?;
         let guarded = Arc::new(Guarded::new(ready, supervisor, leader, kill_bound));
-        keeper.watch_guard(Arc::clone(&guarded), prepared.feed, heard);
+        keeper.watch_guard(Arc::clone(&guarded), prepared.feed);
         Ok(Launched {
             tree: ProcessTree::of_guard(guarded),
             stdout: prepared.stdout,
@@ -141,47 +140,35 @@ impl<'a> MessageWithFiles<'a> {
     }
 }
 
-/// Waits until the program runs, or does not. What was heard besides is for whoever watches the tree.
-fn await_start(
-    ready: &Ready,
-    supervisor: &Supervisor,
-    asked: &Asked,
-) -> Result<(Pid, Vec<Report>), SpawnError> {
-    let mut leader = None;
+/// Waits until the program runs, or does not.
+fn await_start(ready: &Ready, supervisor: &Supervisor, prepared: &Prepared) -> Result<Pid, SpawnError> {
     loop {
-        let report = match receive(&ready.socket, Wait::No) {
-            Ok(Received::Message(message, _)) => Report::decode(&message),
+        match receive(&ready.socket, Wait::No) {
+            Ok(Received::Message(message, _)) => match Report::decode(&message) {
+                Some(Report::Started { leader }) => {
+                    let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
+                    return leader.ok_or(SpawnError::GuardLost);
+                }
+                Some(Report::NotStarted { stage, errno }) => return Err(refusal(stage, errno, prepared)),
+                _ => return Err(SpawnError::GuardLost),
+            },
             Ok(Received::Nothing) => {
                 if !wait_for(&ready.socket) {
                     ready.go_on();
                     supervisor.go_on();
                 }
-                continue;
             }
-            Ok(Received::End) | Err(_) => None,
-        };
-        match (report, leader) {
-            (Some(Report::Forked { leader: pid }), _) => {
-                leader = i32::try_from(pid).ok().and_then(Pid::from_raw)
-            }
-            (Some(Report::NotStarted { stage, errno }), _) => return Err(blame(stage, errno, asked)),
-            (Some(Report::Started), Some(leader)) => return Ok((leader, Vec::new())),
-            // The guard was lost. The program may have done that, so it counts as started.
-            (report, Some(leader)) => return Ok((leader, report.into_iter().collect())),
-            (_, None) => return Err(SpawnError::GuardLost),
+            Ok(Received::End) | Err(_) => return Err(SpawnError::GuardLost),
         }
     }
 }
 
-fn blame(stage: Stage, errno: i32, asked: &Asked) -> SpawnError {
+fn refusal(stage: Stage, errno: i32, prepared: &Prepared) -> SpawnError {
     let source = io::Error::from_raw_os_error(errno);
     match stage {
-        Stage::Exec => asked.refused(source),
-        Stage::Directory => SpawnError::directory(&asked.cwd, source),
+        Stage::Spawn => blame(source, &prepared.asked, prepared.directory.as_fd()),
         Stage::Script => SpawnError::resources("a view of the command in /proc", source),
-        Stage::Order | Stage::Fork => SpawnError::resources("a process", source),
-        Stage::Session => SpawnError::resources("a session", source),
-        Stage::Descriptors => SpawnError::resources("a descriptor", source),
+        Stage::Order => SpawnError::resources("a process", source),
     }
 }
 

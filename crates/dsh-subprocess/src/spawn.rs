@@ -57,7 +57,7 @@ pub(crate) fn launch(mut spec: ProcessSpec) -> Result<Launched, SpawnError> {
 }
 
 /// `posix_spawn` has one error number for all its steps; says which of them it means.
-fn blame(source: io::Error, asked: &Asked, directory: BorrowedFd<'_>) -> SpawnError {
+pub(crate) fn blame(source: io::Error, asked: &Asked, directory: BorrowedFd<'_>) -> SpawnError {
     // The directory was opened, but entering it needs one more permission.
     let enter = rustix::fs::accessat(directory, ".", Access::EXEC_OK, AtFlags::empty());
     if let (Some(libc::EACCES), Err(refusal)) = (source.raw_os_error(), enter) {

@@ -37,6 +37,9 @@ pub(crate) struct Launch<'a> {
 pub(crate) enum Role<'a> {
     /// The leader of a group of its own.
     Leader,
+    /// The leader of a session of its own.
+    #[cfg(target_os = "linux")]
+    SessionLeader,
     /// The leader of a session of its own, with a socket as descriptor 3.
     #[cfg(target_os = "linux")]
     Supervisor(BorrowedFd<'a>),
@@ -141,6 +144,8 @@ impl Actions {
         let first_free = match launch.role {
             Role::Leader => 3,
             #[cfg(target_os = "linux")]
+            Role::SessionLeader => 3,
+            #[cfg(target_os = "linux")]
             Role::Supervisor(socket) => {
                 // SAFETY: as above. A copy onto itself clears close-on-exec, too; whatever 3 was is copied.
                 check(unsafe { libc::posix_spawn_file_actions_adddup2(inner, socket.as_raw_fd(), 3) })?;
@@ -198,7 +203,7 @@ impl Attributes {
         let leads = match role {
             Role::Leader => c_int::from(libc::POSIX_SPAWN_SETPGROUP),
             #[cfg(target_os = "linux")]
-            Role::Supervisor(_) => c_int::from(libc::POSIX_SPAWN_SETSID),
+            Role::SessionLeader | Role::Supervisor(_) => c_int::from(libc::POSIX_SPAWN_SETSID),
         };
         let flags = leads | c_int::from(libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK);
         let inner = &raw mut *attributes.0;

@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use rustix::process::{Pid, WaitOptions, getpid, wait};
 use super::ending::{Killing, Leader, term};
 use super::poll::Children;
 use super::wire::{Order, Received, Report, Run, Script, Stage, Wait, receive, send};
-use crate::sys::fork::{self, Start};
+use crate::sys::{self, Launch, Role};
 
 /// How long a tree has between TERM and KILL when the harness is gone.
 const ORPHANED_GRACE: Duration = Duration::from_millis(500);
@@ -29,16 +29,15 @@ pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
     let kill_bound = order.run.kill_bound;
     let mut harness = Harness(Some(socket));
     match start(order) {
-        Ok((leader, failure)) => {
-            // Before it can do anything: it may kill this guard, and must not be unknown then.
-            harness.tell(&Report::Forked {
+        Ok(leader) => {
+            harness.tell(&Report::Started {
                 leader: leader.as_raw_nonzero().get().cast_unsigned(),
             });
             Guard {
                 harness,
                 children,
                 leader,
-                state: State::Starting(failure),
+                state: Leader::Unreaped,
                 stop: Stop::No,
                 kill_bound,
             }
@@ -61,19 +60,9 @@ struct Guard {
     harness: Harness,
     children: Children,
     leader: Pid,
-    state: State,
+    state: Leader,
     stop: Stop,
     kill_bound: Duration,
-}
-
-/// How far the leader has come.
-enum State {
-    /// It is forked; here its failure would be told.
-    Starting(File),
-    /// It never became the program.
-    NotStarted,
-    Running,
-    Exited,
 }
 
 /// How far the termination of the tree has come.
@@ -99,44 +88,14 @@ impl Guard {
     fn run(mut self) {
         loop {
             self.children.clear();
-            self.follow_start();
             self.read_orders();
             if self.reap() == Left::Nobody {
                 return self.harness.tell(&Report::Empty);
             }
             let next = self.kill_when_due();
-            let start = match &self.state {
-                State::Starting(failure) => Some(failure.as_fd()),
-                State::NotStarted | State::Running | State::Exited => None,
-            };
             let harness = self.harness.0.as_ref().map(AsFd::as_fd);
-            self.children.sleep(&[harness, start], next);
+            self.children.sleep(&[harness], next);
         }
-    }
-
-    /// Tells how the start went, once that is known.
-    fn follow_start(&mut self) {
-        let State::Starting(failure) = &mut self.state else {
-            return;
-        };
-        let mut message = [0; 5];
-        let report = match failure.read(&mut message) {
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-            // Closed by its success, or by a signal that was quicker.
-            Ok(0) | Err(_) => {
-                self.state = State::Running;
-                Report::Started
-            }
-            Ok(_) => {
-                self.state = State::NotStarted;
-                let [stage, errno @ ..] = message;
-                Report::NotStarted {
-                    stage: Stage::from_code(stage).unwrap_or(Stage::Exec),
-                    errno: i32::from_le_bytes(errno),
-                }
-            }
-        };
-        self.harness.tell(&report);
     }
 
     fn read_orders(&mut self) {
@@ -160,11 +119,7 @@ impl Guard {
         let kill_at = grace.and_then(|grace| Instant::now().checked_add(grace));
         match &mut self.stop {
             Stop::No => {
-                let leader = match self.state {
-                    State::Exited => Leader::Reaped,
-                    State::Starting(_) | State::NotStarted | State::Running => Leader::Unreaped,
-                };
-                term(self.leader, leader);
+                term(self.leader, self.state);
                 self.stop = Stop::Grace { kill_at };
             }
             Stop::Grace { kill_at: planned } => {
@@ -179,21 +134,16 @@ impl Guard {
         let every_kind = WaitOptions::from_bits_retain(libc::__WALL.cast_unsigned());
         loop {
             match wait(WaitOptions::NOHANG | every_kind) {
-                Ok(Some((pid, status))) if pid == self.leader => self.leader_exited(status.as_raw()),
+                Ok(Some((pid, status))) if pid == self.leader => {
+                    self.state = Leader::Reaped;
+                    let status = status.as_raw();
+                    self.harness.tell(&Report::Exit { status });
+                }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return Left::Somebody,
                 Err(_) => return Left::Nobody,
             }
         }
-    }
-
-    fn leader_exited(&mut self, status: i32) {
-        // How it started is known by now: whoever could tell otherwise is gone.
-        self.follow_start();
-        if !matches!(self.state, State::NotStarted) {
-            self.harness.tell(&Report::Exit { status });
-        }
-        self.state = State::Exited;
     }
 
     /// When the next KILL is due, if one is.
@@ -233,7 +183,7 @@ fn await_order(socket: &OwnedFd) -> Result<Option<Attached>, Errno> {
         };
         message = Vec::new();
         let read = File::from(file).read_to_end(&mut message);
-        read.map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO)))?;
+        read.map_err(|error| Errno::from_raw_os_error(number(&error)))?;
     }
     let Some(Order::Run(run)) = Order::decode(&message) else {
         return Ok(None);
@@ -251,40 +201,41 @@ fn await_order(socket: &OwnedFd) -> Result<Option<Attached>, Errno> {
     }))
 }
 
-/// Forks the leader. What comes back besides is where its failure is told.
-fn start(order: Attached) -> Result<(Pid, File), (Stage, i32)> {
+/// Starts the leader.
+fn start(order: Attached) -> Result<Pid, (Stage, i32)> {
     let Attached {
         run,
         stdio,
         directory,
         script,
     } = order;
-    let failed = |errno: Errno| (Stage::Fork, errno.raw_os_error());
-    let (failure, told) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(failed)?;
-    rustix::io::ioctl_fionbio(&failure, true).map_err(failed)?;
     let mut argv = run.argv;
-    let path = match (run.script, &script) {
+    match (run.script, script) {
         (Script::Attached, Some(script)) => {
             let path = format!("/proc/{}/fd/{}", getpid(), script.as_raw_fd());
+            // If the shell could not open it, it would take that for an empty command.
+            let opened = File::open(&path).map_err(|error| (Stage::Script, number(&error)));
+            drop(opened?);
             argv.extend([c"-c".to_owned(), c_string(format!("eval -- \"$(<{path})\""))?]);
-            Some(c_string(path)?)
+            // The shell finds it here for as long as it likes: as long as this process lives.
+            std::mem::forget(script);
         }
         (Script::Attached, None) => return Err((Stage::Order, libc::EINVAL)),
-        (Script::None, _) => None,
-    };
-    let leader = fork::start(&Start {
+        (Script::None, _) => {}
+    }
+    sys::spawn(&Launch {
         program: &run.program,
         argv: &argv,
         env: &run.env,
         directory: directory.as_fd(),
         stdio: stdio.each_ref().map(AsFd::as_fd),
-        script: path.as_deref(),
-        failure: told.as_fd(),
+        role: Role::SessionLeader,
     })
-    .map_err(|error| (Stage::Fork, error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
-    // The program finds its script here for as long as it likes: as long as this process lives.
-    std::mem::forget(script);
-    Ok((leader, File::from(failure)))
+    .map_err(|error| (Stage::Spawn, number(&error)))
+}
+
+fn number(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
 }
 
 fn c_string(text: String) -> Result<CString, (Stage, i32)> {

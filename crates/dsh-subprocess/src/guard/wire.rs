@@ -62,18 +62,9 @@ pub(crate) enum Script {
 
 /// What is told of a tree.
 pub(crate) enum Report {
-    /// There is a process, which is not the program yet.
-    Forked {
-        leader: u32,
-    },
-    Started,
-    NotStarted {
-        stage: Stage,
-        errno: i32,
-    },
-    Exit {
-        status: i32,
-    },
+    Started { leader: u32 },
+    NotStarted { stage: Stage, errno: i32 },
+    Exit { status: i32 },
     Empty,
     Survivors(Vec<Member>),
     LostEmpty,
@@ -83,13 +74,12 @@ pub(crate) enum Report {
 /// Where a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// The order made no sense.
     Order,
-    Fork,
-    Session,
-    Directory,
-    Descriptors,
+    /// The file with the command cannot be opened by its name.
     Script,
-    Exec,
+    /// The program cannot be started.
+    Spawn,
 }
 
 impl Offer {
@@ -154,8 +144,7 @@ impl Order {
 impl Report {
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Report::Forked { leader } => Writer::tagged(0).number(*leader).done(),
-            Report::Started => Writer::tagged(7).done(),
+            Report::Started { leader } => Writer::tagged(0).number(*leader).done(),
             Report::NotStarted { stage, errno } => Writer::tagged(1)
                 .number(u32::from(stage.code()))
                 .number(errno.cast_unsigned())
@@ -171,10 +160,9 @@ impl Report {
     pub(crate) fn decode(message: &[u8]) -> Option<Report> {
         let mut reader = Reader(message);
         match reader.byte()? {
-            0 => Some(Report::Forked {
+            0 => Some(Report::Started {
                 leader: reader.number()?,
             }),
-            7 => Some(Report::Started),
             1 => Some(Report::NotStarted {
                 stage: Stage::from_code(u8::try_from(reader.number()?).ok()?)?,
                 errno: reader.number()?.cast_signed(),
@@ -192,15 +180,7 @@ impl Report {
 }
 
 impl Stage {
-    const ALL: [Stage; 7] = [
-        Stage::Order,
-        Stage::Fork,
-        Stage::Session,
-        Stage::Directory,
-        Stage::Descriptors,
-        Stage::Script,
-        Stage::Exec,
-    ];
+    const ALL: [Stage; 3] = [Stage::Order, Stage::Script, Stage::Spawn];
 
     pub(crate) fn code(self) -> u8 {
         self as u8

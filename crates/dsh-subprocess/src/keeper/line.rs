@@ -34,7 +34,6 @@ const KILL_AGAIN: Duration = Duration::from_millis(50);
 pub(super) struct Line {
     guarded: Arc<Guarded>,
     feed: Option<Feed>,
-    heard: Vec<Report>,
     replace_at: Option<Instant>,
     nudge: Pace,
     nudge_at: Option<Instant>,
@@ -83,11 +82,10 @@ impl Watched for Line {
 }
 
 impl Line {
-    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>, heard: Vec<Report>) -> Line {
+    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>) -> Line {
         Line {
             guarded,
             feed,
-            heard,
             replace_at: Some(Instant::now() + REPLACE_AFTER),
             nudge: NUDGE,
             nudge_at: None,
@@ -102,11 +100,6 @@ impl Line {
             .is_some_and(|feed| matches!(feed.write(), Fed::All))
         {
             self.feed = None;
-        }
-        for report in std::mem::take(&mut self.heard) {
-            if matches!(self.hear(report), Progress::Gone) {
-                return Progress::Gone;
-            }
         }
         loop {
             match receive(&self.guarded.socket, Wait::No) {
@@ -131,7 +124,7 @@ impl Line {
     fn hear(&mut self, report: Report) -> Progress {
         match report {
             // Said before this thread listens.
-            Report::Forked { .. } | Report::Started | Report::NotStarted { .. } => {}
+            Report::Started { .. } | Report::NotStarted { .. } => {}
             Report::Exit { status } => self
                 .guarded
                 .status

@@ -1,22 +1,18 @@
-//! Forks of a process with one thread: the supervisor makes guards of itself, a guard makes its leader.
+//! The supervisor makes guards of itself: a fork of a process with one thread, and what its two sides need.
 //!
-//! Linux only. None of it may be called where a second thread exists: the copy would have the locks of that
+//! Linux only. The fork must not be called where a second thread exists: the copy would have the locks of that
 //! thread and not the thread.
 
 #![expect(
     unsafe_code,
-    reason = "fork, exec, and the descriptors a new process is born with have no safe wrapper"
+    reason = "a fork and the descriptors a new process is born with have no safe wrapper"
 )]
 
-use std::ffi::{CStr, CString, c_int, c_long};
+use std::ffi::{c_int, c_long};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::ptr;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::process::Pid;
-
-use super::pointers;
-use crate::guard::Stage;
 
 /// Which side of a fork this is.
 pub(crate) enum Forked {
@@ -26,20 +22,6 @@ pub(crate) enum Forked {
         child: Pid,
         process: OwnedFd,
     },
-}
-
-/// What a leader is started with. Everything is made before the fork.
-pub(crate) struct Start<'a> {
-    pub(crate) program: &'a CStr,
-    pub(crate) argv: &'a [CString],
-    pub(crate) env: &'a [CString],
-    pub(crate) directory: BorrowedFd<'a>,
-    /// Their own numbers must be 3 or higher.
-    pub(crate) stdio: [BorrowedFd<'a>; 3],
-    /// A file that the program will open.
-    pub(crate) script: Option<&'a CStr>,
-    /// Where a failure is told, as its stage and its number. Closed by a success.
-    pub(crate) failure: BorrowedFd<'a>,
 }
 
 /// Forks this process. The kernel tells the parent of the child's end by SIGUSR1 and not by SIGCHLD, so
@@ -80,29 +62,6 @@ pub(crate) fn fork_clone_child() -> io::Result<Forked> {
                 .ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
         }
         _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Starts a program in a session of its own, with an empty signal mask and descriptors 0 to 2 only: all others of
-/// this process are close-on-exec. Its dispositions are the default ones as far as those of this process are.
-pub(crate) fn start(start: &Start<'_>) -> io::Result<Pid> {
-    let argv = pointers(start.argv);
-    let env = pointers(start.env);
-    // SAFETY: this process has one thread, so the copy is a whole program. It does nothing but system calls
-    // until it is another program or gone.
-    match unsafe { libc::fork() } {
-        0 => {
-            let (stage, errno) = become_program(start, argv.as_ptr().cast(), env.as_ptr().cast());
-            let mut message = [0; 5];
-            message[0] = stage.code();
-            message[1..].copy_from_slice(&errno.to_le_bytes());
-            // SAFETY: the buffer is valid for its length. Nobody can be told if this fails.
-            unsafe { libc::write(start.failure.as_raw_fd(), message.as_ptr().cast(), message.len()) };
-            exit(127)
-        }
-        child => Pid::from_raw(child)
-            .filter(|_| child > 0)
-            .ok_or_else(io::Error::last_os_error),
     }
 }
 
@@ -149,42 +108,6 @@ pub(crate) fn inherited_socket() -> Option<OwnedFd> {
             None
         }
     }
-}
-
-/// Does not return if all goes well.
-fn become_program(
-    start: &Start<'_>,
-    argv: *const *const libc::c_char,
-    env: *const *const libc::c_char,
-) -> (Stage, i32) {
-    let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-    // SAFETY: system calls on valid descriptors and on strings that `start` keeps alive; `argv` and `env` are
-    // null-terminated arrays of such strings. No source is 0, 1 or 2, so no copy overwrites a later source.
-    unsafe {
-        if libc::setsid() < 0 {
-            return (Stage::Session, errno());
-        }
-        if libc::fchdir(start.directory.as_raw_fd()) != 0 {
-            return (Stage::Directory, errno());
-        }
-        for (target, source) in (0..).zip(start.stdio) {
-            if libc::dup2(source.as_raw_fd(), target) < 0 {
-                return (Stage::Descriptors, errno());
-            }
-        }
-        if let Some(script) = start.script {
-            // If the program could not open it, it would take that for an empty file.
-            let opened = libc::open(script.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-            if opened < 0 {
-                return (Stage::Script, errno());
-            }
-            libc::close(opened);
-        }
-        let none = super::empty_set();
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        libc::execve(start.program.as_ptr(), argv, env);
-    }
-    (Stage::Exec, errno())
 }
 
 /// One call for all descriptors (Linux 5.9), or one for each number that is listed.
