@@ -141,18 +141,18 @@ impl Actions {
                 ))?;
             }
         }
-        let first_free = match launch.role {
-            Role::Leader => 3,
+        match launch.role {
+            Role::Leader => actions.close_from(3)?,
+            // All that a guard has is close-on-exec.
             #[cfg(target_os = "linux")]
-            Role::SessionLeader => 3,
+            Role::SessionLeader => {}
             #[cfg(target_os = "linux")]
             Role::Supervisor(socket) => {
                 // SAFETY: as above. A copy onto itself clears close-on-exec, too; whatever 3 was is copied.
                 check(unsafe { libc::posix_spawn_file_actions_adddup2(inner, socket.as_raw_fd(), 3) })?;
-                4
+                actions.close_from(4)?;
             }
-        };
-        actions.close_from(first_free)?;
+        }
         Ok(actions)
     }
 
