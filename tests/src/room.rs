@@ -9,6 +9,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
+/// Begins a command that goes on when [`Room::go`] is called: after its start was acknowledged, so that its end is not
+/// told with the acknowledgement already.
+pub const GATED: &str = "until [ -e go ]; do sleep 0.02; done; ";
+
 /// Where one test works. Every process that starts inside inherits the mark, so none can hide; dropping the room ends
 /// what a failed test left.
 #[derive(Debug)]
@@ -86,6 +90,15 @@ impl Room {
     pub async fn made(&self, name: &str) {
         let file = self.file(name);
         eventually(&format!("{name} exists"), || file.exists()).await;
+    }
+
+    /// Lets a command go on that began with [`GATED`].
+    ///
+    /// # Panics
+    ///
+    /// When the file cannot be made.
+    pub fn go(&self) {
+        std::fs::write(self.file("go"), "").expect("a file");
     }
 
     /// Asserts that no process and no temporary file is left.
