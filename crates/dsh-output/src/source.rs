@@ -136,8 +136,9 @@ impl OutputLog {
     }
 }
 
-/// The end of `text`: whole lines, or the end of the last one if it alone is too long.
-fn last_lines(text: &str, max_lines: usize, max_bytes: usize) -> &str {
+/// The end of `text`, without what is blank after it: at most `max_lines` whole lines in at most `max_bytes`, or the end
+/// of the last line if it alone is longer than that.
+pub fn last_lines(text: &str, max_lines: usize, max_bytes: usize) -> &str {
     let text = text.trim_end();
     let mut start = match max_lines.checked_sub(1) {
         Some(before) => text
