@@ -95,6 +95,14 @@ async fn t18_an_unknown_id_is_named_with_the_ids_that_exist() {
 }
 
 #[tokio::test]
+async fn an_unknown_id_of_any_length_is_repeated_in_one_short_line() {
+    let rig = Rig::new();
+    let id = TaskId::from(format!("bash\n{}", "9".repeat(1_000_000)));
+    let unknown = rig.tasks.read(&id, None, MAX).unwrap_err().to_string();
+    assert_eq!(unknown, format!("unknown task bash {}…", "9".repeat(194)));
+}
+
+#[tokio::test]
 async fn t19_a_listener_that_panics_is_logged_and_stops_no_other() {
     let rig = Rig::new();
     let log = LogCapture::start();
@@ -236,6 +244,27 @@ async fn what_was_not_delivered_is_read_again_before_anything_newer() {
     drop(rest);
     assert_eq!(read(&rig, &id).0, "one three");
     assert_eq!(read(&rig, &id).0, "");
+}
+
+#[tokio::test]
+async fn what_comes_back_does_not_hide_that_there_is_more() {
+    let rig = Rig::new();
+    let producer = Producer::stream();
+    let id = rig.start(&producer, None);
+    producer.write("12345678");
+    let lost = rig.tasks.read(&id, None, 8).unwrap();
+    producer.write("told");
+    rig.tasks.read(&id, None, 8).unwrap().claim.deliver();
+    drop(lost);
+    producer.write("last");
+    producer.settle(Outcome::completed());
+    settled().await;
+    let first = rig.tasks.read(&id, None, 8).unwrap();
+    assert_eq!(first.text, "12345678\n[4 more bytes; read again to get them]\n");
+    assert!(first.snapshot.status.is_terminal());
+    first.claim.deliver();
+    let rest = rig.tasks.read(&id, None, 8).unwrap();
+    assert_eq!(rest.text, "last");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
