@@ -28,7 +28,7 @@ impl TaskRegistry {
                 .access(id, session(caller))
                 .map(|record| record.work.clone())
         })?;
-        let _turn = kept.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = kept.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let mut opened = ledger.open(id, session(caller))?;
         let unread = std::mem::take(&mut opened.unread);
         let final_output = opened.final_output.take();
@@ -44,6 +44,7 @@ impl TaskRegistry {
             }
             None => final_output.unwrap_or_default(),
         };
+        drop(turn);
         Ok(TaskRead {
             text,
             snapshot: kept.complete(snapshot),

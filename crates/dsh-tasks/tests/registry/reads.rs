@@ -1,5 +1,7 @@
 //! Reading, and how an end is recorded.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use dsh_tasks::{Outcome, Serves, TaskId};
 use dsh_testkit::LogCapture;
 use tokio_util::sync::CancellationToken;
@@ -224,6 +226,24 @@ async fn a_read_that_panics_consumes_and_reports_nothing() {
     let snapshot = rig.status(&id, None);
     assert!(!snapshot.reported);
     assert_eq!((snapshot.bytes, ends.all()[0].tail.as_str()), (7, ""));
+}
+
+#[tokio::test]
+async fn only_the_source_runs_while_others_wait_for_their_turn_to_read() {
+    let rig = Rig::new();
+    let (tasks, first) = (rig.tasks.clone(), AtomicBool::new(true));
+    let detail = move || {
+        // It would wait for the read that asks for it.
+        if first.swap(false, Ordering::Relaxed) {
+            tasks.read(&"bash-1".into(), None, MAX).ok()?;
+        }
+        Some("asked".to_owned())
+    };
+    let producer = Producer::stream();
+    let work = producer.work().live_detail(detail);
+    let spec = dsh_tasks::StartSpec::new("bash", "l", move || Ok(work));
+    let id = rig.tasks.start(spec).unwrap();
+    assert_eq!(read(&rig, &id).1, "[status: running, asked]");
 }
 
 #[tokio::test]
