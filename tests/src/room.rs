@@ -8,6 +8,7 @@ use dsh_testkit::{eventually, process};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
+use tokio::process::Command;
 
 /// Begins a command that goes on when [`Room::go`] is called: after its start was acknowledged, so that its end is not
 /// told with the acknowledgement already.
@@ -66,6 +67,28 @@ impl Room {
     /// Every live process that carries the mark.
     pub fn processes(&self) -> Vec<u32> {
         self.marker.survivors()
+    }
+
+    /// The `dsh` binary, to be started in the working directory: with the mark, and with this room for its home.
+    ///
+    /// # Panics
+    ///
+    /// When `DSH_BIN` is not set.
+    pub fn dsh(&self) -> Command {
+        let binary =
+            std::env::var_os("DSH_BIN").expect("DSH_BIN names the dsh binary: run `cargo xtask test`");
+        let (name, value) = self.mark();
+        let mut command = Command::new(binary);
+        command
+            .current_dir(self.work())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .env("DSH_HOME", self.home())
+            .env("TMPDIR", self.tmp())
+            .env(name, value)
+            .kill_on_drop(true);
+        command
     }
 
     /// The process id that a command wrote to `name`, as soon as it did.
