@@ -99,14 +99,17 @@ async def two_tasks(driver):
 
 
 async def a_notice_comes_once(driver):
-    task = await driver.background("echo hello")
+    # Gated, so that the end is not told with the acknowledgement of the start already.
+    command = "until [ -e tell ]; do sleep 0.05; done; echo hello"
+    task = await driver.background(command)
+    (driver.directory / "tell").touch()
     await driver.until(task, "[status: completed, exit code: 0]")
     # The notice is there by the time this result is written.
     first = await driver.call("bash", command="sleep 0.5; echo next", description="a test command")
     second = await driver.call("bash", command="echo next", description="a test command")
     assert first[0] == second[0] == "next\n", (first, second)
     assert len(first) == 2 and len(second) == 1, (first, second)
-    assert first[1].startswith(f"\nbackground task {task} (bash: echo hello) finished [status: completed"), first
+    assert first[1].startswith(f"\nbackground task {task} (bash: {command}) finished [status: completed"), first
     assert "hello" in await driver.resource(task), "a resource stays readable"
     listed = await driver.client.list_resources(cache_mode="bypass")
     assert f"dsh://task/{task}" in [str(resource.uri) for resource in listed.resources], listed

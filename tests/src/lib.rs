@@ -17,5 +17,5 @@ mod server;
 
 pub use harness::{Harness, delivered};
 pub use reply::Reply;
-pub use room::Room;
+pub use room::{GATED, Room};
 pub use server::{Exit, Server, ServerOptions};

@@ -8,6 +8,11 @@ use dsh_testkit::{eventually, process};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
+use tokio::process::Command;
+
+/// Begins a command that goes on when [`Room::go`] is called: after its start was acknowledged, so that its end is not
+/// told with the acknowledgement already.
+pub const GATED: &str = "until [ -e go ]; do sleep 0.02; done; ";
 
 /// Where one test works. Every process that starts inside inherits the mark, so none can hide; dropping the room ends
 /// what a failed test left.
@@ -64,6 +69,28 @@ impl Room {
         self.marker.survivors()
     }
 
+    /// The `dsh` binary, to be started in the working directory: with the mark, and with this room for its home.
+    ///
+    /// # Panics
+    ///
+    /// When `DSH_BIN` is not set.
+    pub fn dsh(&self) -> Command {
+        let binary =
+            std::env::var_os("DSH_BIN").expect("DSH_BIN names the dsh binary: run `cargo xtask test`");
+        let (name, value) = self.mark();
+        let mut command = Command::new(binary);
+        command
+            .current_dir(self.work())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .env("DSH_HOME", self.home())
+            .env("TMPDIR", self.tmp())
+            .env(name, value)
+            .kill_on_drop(true);
+        command
+    }
+
     /// The process id that a command wrote to `name`, as soon as it did.
     ///
     /// # Panics
@@ -86,6 +113,15 @@ impl Room {
     pub async fn made(&self, name: &str) {
         let file = self.file(name);
         eventually(&format!("{name} exists"), || file.exists()).await;
+    }
+
+    /// Lets a command go on that began with [`GATED`].
+    ///
+    /// # Panics
+    ///
+    /// When the file cannot be made.
+    pub fn go(&self) {
+        std::fs::write(self.file("go"), "").expect("a file");
     }
 
     /// Asserts that no process and no temporary file is left.

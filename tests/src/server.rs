@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
 use crate::Room;
@@ -76,26 +76,16 @@ impl Server {
     ///
     /// When the binary is not named or cannot be started.
     pub fn spawn(room: Room, directory: &Path, options: ServerOptions<'_>) -> Server {
-        let binary =
-            std::env::var_os("DSH_BIN").expect("DSH_BIN names the dsh binary: run `cargo xtask test`");
         std::fs::write(room.home().join("config.toml"), options.config).expect("the configuration file");
         let stderr = std::fs::File::create(room.home().join("stderr.log")).expect("a file for stderr");
-        let (name, value) = room.mark();
-        let mut command = Command::new(binary);
+        let mut command = room.dsh();
         command
             .arg("mcp")
             .current_dir(directory)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", room.home())
-            .env("DSH_HOME", room.home())
-            .env("TMPDIR", room.tmp())
-            .env(name, value)
             .envs(options.env.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(stderr)
-            .kill_on_drop(true);
+            .stderr(stderr);
         let mut child = command.spawn().expect("dsh starts");
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());

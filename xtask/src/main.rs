@@ -41,6 +41,8 @@ enum Command {
     Loom,
     /// Build the crate documentation; a broken link is an error.
     Docs,
+    /// Write docs/model-surface.md anew: what a model sees.
+    Surface,
     /// Everything a change must pass: fmt, clippy, tidy, test, loom, docs.
     Ci,
 }
@@ -62,6 +64,7 @@ fn run(cli: Cli) -> Result<(), Error> {
         Command::Tidy => tidy::run(&workspace),
         Command::Loom => steps::loom(&workspace),
         Command::Docs => steps::docs(&workspace),
+        Command::Surface => steps::surface(&workspace),
         Command::Ci => ci::run(&workspace),
     }
 }

@@ -24,6 +24,16 @@ pub(crate) fn docs(workspace: &Workspace) -> Result<(), Error> {
     )
 }
 
+/// Writes down what a model sees, as the binary says it with no configuration file. A test compares the two.
+pub(crate) fn surface(workspace: &Workspace) -> Result<(), Error> {
+    let mut dsh = workspace.cargo([
+        "run", "--quiet", "--locked", "--bin", "dsh", "--", "config", "surface",
+    ]);
+    let surface = process::output(dsh.env("DSH_CONFIG", "/dev/null"))?;
+    let path = workspace.root.join("docs/model-surface.md");
+    std::fs::write(&path, surface).map_err(Error::file(path))
+}
+
 /// The loom models: the test target `loom` of every crate that has one.
 ///
 /// They have a cfg and a target directory of their own: loom's usual `--cfg loom` would remove parts of tokio, and

@@ -162,25 +162,13 @@ async fn outrun(process: &dyn BashProcess, timeout: Duration) {
     }
 }
 
-/// Both texts, and the offset they speak up to. What the shell left running may still write: the offset is taken first,
-/// so that a byte that arrives meanwhile may be told twice but never not at all, and the look is repeated until nothing
-/// arrived.
+/// Both texts, and the offset they speak up to. What the shell left running may write meanwhile: that lies behind the
+/// offset, for whoever reads on from there.
 fn texts(log: &OutputLog, spec: &BashSpec) -> (StreamText, StreamText, u64) {
-    const LOOKS: usize = 8;
-    let look = || {
-        let told = log.len();
-        let stdout = log.stream_text(Stream::Stdout, spec.stdout_max_bytes);
-        let stderr = log.stream_text(Stream::Stderr, spec.stderr_max_bytes);
-        (stdout, stderr, told)
-    };
-    let mut texts = look();
-    for _ in 1..LOOKS {
-        if log.len() == texts.2 {
-            break;
-        }
-        texts = look();
-    }
-    texts
+    let told = log.len();
+    let stdout = log.stream_text(Stream::Stdout, told, spec.stdout_max_bytes);
+    let stderr = log.stream_text(Stream::Stderr, told, spec.stderr_max_bytes);
+    (stdout, stderr, told)
 }
 
 /// Ends the process of a caller that went away in the middle of [`run`].

@@ -54,5 +54,5 @@ mod view;
 pub use config::{OutputConfig, SpillConfig};
 pub use log::{OutputLog, Stream};
 pub use render::render_for_model;
-pub use source::{LogReader, OutputRead, OutputSource, Rendering, StreamText};
+pub use source::{LogReader, OutputRead, OutputSource, Rendering, StreamText, last_lines};
 pub use spill_dir::{SpillDir, SpillDirError};

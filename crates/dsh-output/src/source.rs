@@ -119,11 +119,11 @@ impl OutputSource for LogReader {
 }
 
 impl OutputLog {
-    /// One stream alone: all of it, or its head and tail within `max` source bytes of that stream.
-    pub fn stream_text(&self, stream: Stream, max: usize) -> StreamText {
-        let everything = 0..u64::MAX;
+    /// One stream alone, as far as it lies below offset `to` of the log: all of it, or its head and tail within `max`
+    /// source bytes of that stream. With the same `to` for both streams the two texts speak of the same moment.
+    pub fn stream_text(&self, stream: Stream, to: u64, max: usize) -> StreamText {
         let request = Request {
-            range: everything,
+            range: 0..to,
             only: Some(stream),
             max,
             rendering: Rendering::Interleaved,
@@ -136,8 +136,9 @@ impl OutputLog {
     }
 }
 
-/// The end of `text`: whole lines, or the end of the last one if it alone is too long.
-fn last_lines(text: &str, max_lines: usize, max_bytes: usize) -> &str {
+/// The end of `text`, without what is blank after it: at most `max_lines` whole lines in at most `max_bytes`, or the end
+/// of the last line if it alone is longer than that.
+pub fn last_lines(text: &str, max_lines: usize, max_bytes: usize) -> &str {
     let text = text.trim_end();
     let mut start = match max_lines.checked_sub(1) {
         Some(before) => text

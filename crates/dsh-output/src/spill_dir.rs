@@ -13,7 +13,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::{
+    errno::Errno,
+    fcntl::{Flock, FlockArg},
+};
 
 const PREFIX: &str = "dsh-output-";
 const LOCK: &str = "lock";
@@ -122,7 +125,9 @@ fn remove_if_dead(dir: &Path) -> io::Result<()> {
     };
     match Flock::lock(lock, FlockArg::LockExclusiveNonblock) {
         Ok(_held) => ignore_missing(std::fs::remove_dir_all(dir)),
-        Err(_alive) => Ok(()),
+        // Its owner lives.
+        Err((_, Errno::EWOULDBLOCK)) => Ok(()),
+        Err((_, errno)) => Err(errno.into()),
     }
 }
 

@@ -68,11 +68,6 @@ impl Scope {
         self.core.lineage.contains(ancestor.core.id)
     }
 
-    /// Whether both are handles to one scope.
-    pub fn same(&self, other: &Scope) -> bool {
-        Arc::ptr_eq(&self.core, &other.core)
-    }
-
     /// Whether [`close`](Self::close) was begun, by this scope's own handles or by its parent in turn. It stays true.
     pub fn is_closing(&self) -> bool {
         self.core.is_closing()

@@ -66,18 +66,6 @@ pub(crate) fn survivors(survivors: &[Survivor]) -> Option<String> {
     ))
 }
 
-/// The last lines of a text: at most `lines` of them and at most `bytes` bytes.
-pub(crate) fn tail(text: &str, lines: usize, bytes: usize) -> String {
-    let text = text.trim_end();
-    let mut start = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    let cut = &text[start..];
-    let skipped = cut.lines().count().saturating_sub(lines);
-    cut.lines().skip(skipped).collect::<Vec<_>>().join("\n")
-}
-
 fn breaks(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }

@@ -104,7 +104,8 @@ impl TaskSnapshot {
         label_line(&self.label)
     }
 
-    fn current_detail(&self) -> Option<&str> {
+    /// How it ended, or where it is while it is live.
+    pub fn current_detail(&self) -> Option<&str> {
         let detail = if self.status.is_terminal() {
             &self.detail
         } else {

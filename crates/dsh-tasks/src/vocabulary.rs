@@ -2,7 +2,7 @@
 
 use crate::{
     id::TaskId,
-    render::{age, capped},
+    render::{age, capped, label_line},
     snapshot::TaskSnapshot,
 };
 
@@ -183,7 +183,8 @@ impl Vocabulary {
     }
 
     pub(crate) fn unknown(self, id: &TaskId, known: &[TaskId]) -> String {
-        let word = self.word();
+        // It comes from outside and may be of any length.
+        let (word, id) = (self.word(), label_line(id.as_str()));
         match listed(known.iter().map(TaskId::to_string)) {
             Some(known) => format!("unknown {word} {id} (your {word}s: {known})"),
             None => format!("unknown {word} {id}"),

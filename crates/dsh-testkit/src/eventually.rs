@@ -11,6 +11,10 @@ const INTERVAL: Duration = Duration::from_millis(5);
 /// # Panics
 ///
 /// At the deadline, naming `what` was waited for.
+///
+/// # Cancel safety
+///
+/// Only waits.
 pub async fn eventually(what: &str, fact: impl FnMut() -> bool) {
     let slow = std::env::var_os("DSH_TEST_SLOW").is_some();
     eventually_within(what, Duration::from_secs(if slow { 20 } else { 10 }), fact).await;
@@ -21,6 +25,10 @@ pub async fn eventually(what: &str, fact: impl FnMut() -> bool) {
 /// # Panics
 ///
 /// At the deadline, naming `what` was waited for.
+///
+/// # Cancel safety
+///
+/// Only waits.
 pub async fn eventually_within(what: &str, limit: Duration, mut fact: impl FnMut() -> bool) {
     let start = Instant::now();
     while !fact() {

@@ -34,6 +34,10 @@ pub fn is_gone(pid: u32) -> bool {
 /// # Panics
 ///
 /// When it is still there at the deadline of [`eventually`].
+///
+/// # Cancel safety
+///
+/// Only waits.
 pub async fn gone(pid: u32) {
     eventually(&format!("process {pid} to be gone"), || is_gone(pid)).await;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dsh_agent::Agent;
 use dsh_tasks::{Claim, TaskId, TaskRegistry, Vocabulary};
-use dsh_tools::{Delivery, ToolError, schema_of};
+use dsh_tools::{CallCard, CardKind, Delivery, ToolError, head_within, schema_of};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
@@ -13,6 +13,8 @@ use crate::config::ToolTasksConfig;
 
 /// The name of the id in the argument types; the model sees [`Vocabulary::id_param`] instead.
 const ID_FIELD: &str = "id";
+/// The most bytes of an id on a card: whoever calls may send anything.
+const MAX_ID_SHOWN: usize = 200;
 
 pub(crate) struct Control {
     pub(crate) tasks: TaskRegistry,
@@ -33,8 +35,20 @@ impl Control {
         }
     }
 
+    /// How a call about one task is shown.
+    pub(crate) fn card(&self, doing: &str, kind: CardKind, args: &Value) -> CallCard {
+        let (word, id) = (self.vocabulary().word(), self.id_in(args));
+        let id = head_within(id, MAX_ID_SHOWN);
+        CallCard::Generic {
+            title: format!("{doing} background {word} {id}"),
+            kind,
+            raw_input: Some(id.into()),
+            content: Vec::new(),
+        }
+    }
+
     /// The id in arguments that nobody has checked yet.
-    pub(crate) fn id_shown<'a>(&self, args: &'a Value) -> &'a str {
+    fn id_in<'a>(&self, args: &'a Value) -> &'a str {
         args.get(self.vocabulary().id_param())
             .and_then(Value::as_str)
             .unwrap_or_default()
@@ -42,7 +56,7 @@ impl Control {
 
     /// The limit that the named task's producer set, if this caller may see the task.
     pub(crate) fn limit(&self, args: &Value, caller: Option<&Arc<Agent>>) -> Option<usize> {
-        let snapshot = self.tasks.get(&TaskId::new(self.id_shown(args)), caller).ok()?;
+        let snapshot = self.tasks.get(&TaskId::new(self.id_in(args)), caller).ok()?;
         limit_of(snapshot.output_limit_bytes)
     }
 }

@@ -63,13 +63,7 @@ impl Tool for KillTool {
     }
 
     fn present_call(&self, args: &Value) -> Option<CallCard> {
-        let (word, id) = (self.control.vocabulary().word(), self.control.id_shown(args));
-        Some(CallCard::Generic {
-            title: format!("Kill background {word} {id}"),
-            kind: CardKind::Execute,
-            raw_input: Some(id.into()),
-            content: Vec::new(),
-        })
+        Some(self.control.card("Kill", CardKind::Execute, args))
     }
 
     fn result_limit(&self, args: &Value, caller: Option<&Arc<Agent>>) -> Option<usize> {

@@ -92,13 +92,7 @@ impl Tool for OutputTool {
     }
 
     fn present_call(&self, args: &Value) -> Option<CallCard> {
-        let (word, id) = (self.control.vocabulary().word(), self.control.id_shown(args));
-        Some(CallCard::Generic {
-            title: format!("Read output from background {word} {id}"),
-            kind: CardKind::Read,
-            raw_input: Some(id.into()),
-            content: Vec::new(),
-        })
+        Some(self.control.card("Read output from", CardKind::Read, args))
     }
 
     fn result_limit(&self, args: &Value, caller: Option<&Arc<Agent>>) -> Option<usize> {

@@ -33,17 +33,12 @@ struct PublicSurvivor<'a> {
 }
 
 pub(crate) fn public(snapshot: &TaskSnapshot) -> Value {
-    let detail = if snapshot.status.is_terminal() {
-        &snapshot.detail
-    } else {
-        &snapshot.live_detail
-    };
     let task = PublicTask {
         id: snapshot.id.as_str(),
         kind: snapshot.kind.as_str(),
         label: &snapshot.label,
         status: snapshot.status.as_str(),
-        detail: detail.as_deref(),
+        detail: snapshot.current_detail(),
         cause: snapshot.cause.as_ref().map(cause),
         reason: snapshot.reason.as_deref(),
         survivors: snapshot.survivors.iter().map(survivor).collect(),

@@ -38,19 +38,9 @@ impl fmt::Debug for Delivery {
 pub struct Deliveries(Vec<Delivery>);
 
 impl Deliveries {
-    /// Adds one, for something that a front door puts into the result itself.
-    pub fn push(&mut self, delivery: Delivery) {
-        self.0.push(delivery);
-    }
-
     /// The model has the result: delivers each, in order.
     pub fn deliver_all(self) {
         self.0.into_iter().for_each(Delivery::deliver);
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
     }
 
     /// Whether there are none.

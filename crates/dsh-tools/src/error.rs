@@ -4,6 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::limit::head_within;
+
+/// The most bytes that an error repeats of a name that is no tool's.
+const MAX_NAME_SHOWN: usize = 200;
+
 /// A failed call. The model sees `Error: <message>`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -39,7 +44,10 @@ impl ToolError {
     }
 
     pub(crate) fn unknown_tool(name: &str) -> ToolError {
-        ToolError::new(format!("unknown tool {name:?}")).with_info("UnknownToolError", "UNKNOWN_TOOL")
+        // It comes from outside and may be of any length.
+        let shown = head_within(name, MAX_NAME_SHOWN);
+        let more = if shown.len() < name.len() { "…" } else { "" };
+        ToolError::new(format!("unknown tool {shown:?}{more}")).with_info("UnknownToolError", "UNKNOWN_TOOL")
     }
 
     pub(crate) fn aborted_before_dispatch() -> ToolError {
@@ -81,11 +89,6 @@ pub struct ArgsError {
 impl ArgsError {
     pub(crate) fn new(violations: Vec<String>) -> ArgsError {
         ArgsError { violations }
-    }
-
-    /// Each thing that is wrong.
-    pub fn violations(&self) -> &[String] {
-        &self.violations
     }
 }
 

@@ -50,6 +50,9 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A [`ToolError`] becomes the error result `Error: <message>` that the model sees.
+    ///
+    /// # Cancel safety
+    /// Whoever called may drop the future at any await: the drop must then end what the body has started.
     async fn call(&self, args: Value, ctx: ToolContext) -> Result<ToolOutput, ToolError>;
 }
 

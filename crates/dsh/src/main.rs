@@ -56,10 +56,10 @@ fn run(cli: cli::Cli) -> Result<u8, Failure> {
     code
 }
 
-/// Logs go to stderr, filtered by `RUST_LOG` (default `warn`): stdout belongs to the command's output.
+/// Logs go to stderr, filtered by `RUST_LOG` (default `warn,rmcp=error`: the SDK warns of every error it answers): stdout belongs to the command's output.
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,rmcp=error"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

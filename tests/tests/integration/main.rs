@@ -3,6 +3,7 @@
 //! One binary, one module per topic. Run by `cargo xtask test`, which builds `dsh` and fetches the Python client.
 #![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
 
+mod command_line;
 mod mcp_cancellation;
 mod mcp_end;
 mod mcp_notices;

@@ -2,7 +2,7 @@
 
 use dsh_testkit::process::{gone, is_gone};
 use serde_json::json;
-use tests::Server;
+use tests::{GATED, Server};
 
 #[tokio::test]
 async fn a_cancelled_wait_leaves_the_task_alive_and_its_end_still_to_be_told() {
@@ -20,7 +20,7 @@ async fn a_cancelled_wait_leaves_the_task_alive_and_its_end_still_to_be_told() {
     assert!(list.ok().starts_with("bash-1 [bash] running"), "{list:?}");
     assert!(!is_gone(pid), "the task lives");
 
-    std::fs::write(server.room.file("go"), "").expect("a file");
+    server.room.go();
     let told = server
         .told_by("bash", json!({"command": "echo next", "description": "d"}))
         .await;
@@ -39,24 +39,30 @@ async fn a_cancelled_wait_leaves_the_task_alive_and_its_end_still_to_be_told() {
 
 #[tokio::test]
 async fn a_wait_cancelled_after_the_end_loses_nothing() {
-    // The end and the cancellation race; whichever wins, the model is told exactly once.
+    // The end and the cancellation race. An answer that came before the client cancelled is what tells the end; where
+    // none comes, a notice does. One that crosses the cancellation on the wire is read by no client, and the server
+    // cannot know: there a notice may follow, but never two.
     let mut server = Server::start().await;
     for round in 1..=10 {
-        let id = server.background("sleep 0.05").await;
+        let id = server.background(&format!("{GATED}rm go")).await;
         let wait = server
             .send_call("task_output", json!({"task_id": id, "wait": true}))
             .await;
         server.list().await;
-        server.bash("sleep 0.03").await;
+        server.room.go();
+        server.bash(&format!("sleep 0.0{}", round % 5)).await;
+        let answered_before = server.has_answered(wait);
         server.cancel(wait).await;
         server.until_resource_says(&id, "completed").await;
-        let answered = server.has_answered(wait);
-        if !answered {
-            let told = server.told_by("task_list", json!({})).await;
-            assert_eq!(told.notices().len(), 1, "round {round}: {told:?}");
+        let crossed = !answered_before && server.has_answered(wait);
+        if !answered_before && !crossed {
+            server.told_by("task_list", json!({})).await;
         }
-        let after = server.bash("true").await;
-        assert_eq!(after.texts.len(), 1, "round {round}: told twice, {after:?}");
+        let notices = server.bash("sleep 0.1").await.notices().len() + server.list().await.notices().len();
+        assert!(
+            notices <= usize::from(crossed),
+            "round {round}: {notices} notices too many (answered before: {answered_before}, crossed: {crossed})"
+        );
     }
     server.close().await;
 }

@@ -1,13 +1,15 @@
 //! The end of a task is told once, to its owner, with the next result of any tool.
 
 use serde_json::json;
-use tests::{Room, Server, ServerOptions};
+use tests::{GATED, Room, Server, ServerOptions};
 
 #[tokio::test]
 async fn a_notice_comes_once_with_the_next_result_of_any_tool() {
     for tool in ["bash", "task_list"] {
         let mut server = Server::start().await;
-        let id = server.background("echo one; echo two").await;
+        let command = format!("{GATED}echo one; echo two");
+        let id = server.background(&command).await;
+        server.room.go();
         let told = match tool {
             "bash" => {
                 server
@@ -16,8 +18,11 @@ async fn a_notice_comes_once_with_the_next_result_of_any_tool() {
             }
             _ => server.told_by(tool, json!({})).await,
         };
-        let expected = "\nbackground task bash-1 (bash: echo one; echo two) finished [status: completed, exit code: 0]. \
-                        Read its output with task_output.\nlast output:\n> one\n> two";
+        let expected = format!(
+            "\nbackground task bash-1 (bash: {}) finished [status: completed, exit code: 0]. \
+             Read its output with task_output.\nlast output:\n> one\n> two",
+            command.trim()
+        );
         assert_eq!(told.notices(), [expected], "{tool}");
         assert_eq!(server.list().await.notices(), [""; 0]);
         assert_eq!(
@@ -34,7 +39,7 @@ async fn ends_that_are_ready_together_come_together() {
     let mut server = Server::start().await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(server.background("until [ -e go ]; do sleep 0.02; done").await);
+        ids.push(server.background(&format!("{GATED}true")).await);
     }
     // All of them end while this command runs; its result is the next one that is written.
     let told = server.bash("touch go; sleep 1").await;
@@ -110,7 +115,8 @@ async fn two_connections_in_one_directory_share_nothing() {
     let directory = first.room.work();
     let mut second = Server::spawn(Room::new(), &directory, ServerOptions::default());
     second.shake_hands().await;
-    let id = first.background("echo mine").await;
+    let id = first.background(&format!("{GATED}echo mine")).await;
+    first.room.go();
     first.until_resource_says(&id, "completed").await;
     assert_eq!(second.bash("sleep 0.3").await.texts.len(), 1, "not its notice");
     assert_eq!(second.list().await.ok(), "(no background tasks)");

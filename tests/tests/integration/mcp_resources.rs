@@ -39,7 +39,7 @@ async fn a_subscriber_hears_of_the_end() {
     let uri = format!("dsh://task/{id}");
     let subscribed = server.request("resources/subscribe", json!({"uri": uri})).await;
     assert!(subscribed["result"].is_object(), "{subscribed}");
-    std::fs::write(server.room.file("go"), "").expect("a file");
+    server.room.go();
     loop {
         let heard = server.other().await;
         if heard["method"] != "notifications/resources/updated" {

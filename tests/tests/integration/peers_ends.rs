@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use tests::Server;
+use tests::{GATED, Server};
 
 /// What can be true of a command that ends with 0 while it is being killed: it was done; it was asked, and ended by the
 /// signal or by itself; its shell was gone already.
@@ -68,7 +68,8 @@ async fn a_waiter_that_was_there_first_is_the_only_one_told() {
 #[tokio::test]
 async fn an_end_is_told_once_however_many_calls_follow() {
     let mut server = Server::start().await;
-    let id = server.background("echo hi").await;
+    let id = server.background(&format!("{GATED}echo hi")).await;
+    server.room.go();
     let first = server.told_by("task_list", json!({})).await;
     assert_eq!(first.notices().len(), 1);
     for _ in 0..20 {

@@ -46,7 +46,7 @@ async fn later_output_of_an_adopted_child_arrives() {
         reply.ok(),
         "now\n[1 process still running; adopted as background task bash-1]"
     );
-    std::fs::write(server.room.file("go"), "").expect("a file");
+    server.room.go();
     let reply = server.wait("bash-1").await;
     assert!(
         reply.ok().starts_with("later\n[status: completed, exit code: 0"),

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use dsh_bash::{BashExecutor, Cut, EndReason, Member, ProcessState, RunError, ShellExit, ended_within, run};
-use dsh_output::Stream;
+use dsh_bash::{
+    BashExecutor, BashSpec, Cut, EndReason, Member, ProcessState, RunError, ShellExit, ended_within, run,
+};
+use dsh_output::{OutputConfig, Stream};
 use tokio_test::task::spawn;
 use tokio_test::{assert_pending, assert_ready};
 use tokio_util::sync::CancellationToken;
@@ -47,6 +49,40 @@ async fn c1_a_run_is_a_start_and_a_wait_for_the_shell() {
         None,
         "what is left is the caller's to decide about"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_may_write_while_the_result_is_read_and_no_byte_is_told_twice() {
+    let (bash, token) = (Played::default(), CancellationToken::new());
+    let budget = OutputConfig::default().memory_bytes;
+    let spec = BashSpec {
+        stdout_max_bytes: budget,
+        stderr_max_bytes: budget,
+        ..bash.spec()
+    };
+    let mut running = spawn(run(&bash, &spec, &token));
+    assert_pending!(running.poll());
+    let process = bash.only();
+    process.drain(CLEAN, Vec::new());
+    let (log, done) = (process.log.clone(), CancellationToken::new());
+    let (flooded, stop) = (log.clone(), done.clone());
+    let flood = std::thread::spawn(move || {
+        for _ in 0..budget / 2 {
+            flooded.append(Stream::Stdout, b"x");
+            flooded.append(Stream::Stderr, b"y");
+            if stop.is_cancelled() {
+                break;
+            }
+        }
+    });
+    while log.is_empty() {
+        std::thread::yield_now();
+    }
+    let result = assert_ready!(running.poll()).unwrap();
+    done.cancel();
+    flood.join().unwrap();
+    let told = result.stdout.text.len() + result.stderr.text.len();
+    assert_eq!(told as u64, result.told);
 }
 
 #[tokio::test(start_paused = true)]

@@ -105,10 +105,14 @@ fn identity_is_the_scope_and_not_its_name() {
     let grandchild = child.child("g").unwrap();
 
     assert_eq!(grandchild.name(), "g");
-    assert!(one.same(&one.clone()) && !one.same(&other) && !one.same(&child));
     assert!(one.is_within(&one) && child.is_within(&one) && grandchild.is_within(&one));
     assert!(grandchild.is_within(&child));
-    assert!(!one.is_within(&child) && !child.is_within(&other) && !child.is_within(&grandchild));
+    assert!(
+        !one.is_within(&child)
+            && !one.is_within(&other)
+            && !child.is_within(&other)
+            && !child.is_within(&grandchild)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -47,7 +47,7 @@ impl Cursor {
             return;
         }
         let end = self.frontier.max(range.end);
-        let unread = self.gaps.drain(..).chain([self.frontier..end]);
+        let unread = self.gaps.drain(..).chain(std::iter::once(self.frontier..end));
         self.gaps = unread
             .flat_map(|gap| {
                 [

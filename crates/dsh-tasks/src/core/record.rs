@@ -191,9 +191,9 @@ impl<W> Record<W> {
         first
     }
 
-    /// Forgets who asked, if that came to nothing.
+    /// Forgets who asked, if that came to nothing and nobody else has asked with success meanwhile.
     pub fn unask(&mut self) {
-        if self.end.is_none() {
+        if self.end.is_none() && !self.stopping {
             self.request = None;
         }
     }

@@ -29,10 +29,3 @@ fn ages_have_two_units_at_most() {
     let ages = [999, 12_000, 184_000, 7_500_000].map(age);
     assert_eq!(ages, ["0s", "12s", "3m 4s", "2h 5m"]);
 }
-
-#[test]
-fn a_tail_is_bounded_in_lines_and_in_bytes() {
-    assert_eq!(tail("1\n2\n3\n4\n5\n6\n", 5, 400), "2\n3\n4\n5\n6");
-    assert_eq!(tail("ééé", 5, 3), "é");
-    assert_eq!(tail("\n \n", 5, 400), "");
-}

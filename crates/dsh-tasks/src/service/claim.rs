@@ -19,7 +19,8 @@ use super::kept::Kept;
 pub struct TaskRead {
     /// The output since what was delivered before, or the final output.
     pub text: String,
-    /// The task as it was before its output was read: a terminal status means that this was all of it.
+    /// The task as it was before its output was read: a terminal status means that this was all of it, unless the
+    /// text ends by saying how much more there is.
     pub snapshot: TaskSnapshot,
     /// Says whether the model got the text, and the end if the task had ended.
     pub claim: Claim,

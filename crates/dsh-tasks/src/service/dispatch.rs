@@ -7,6 +7,7 @@ use std::{
 };
 
 use dsh_agent::{Agent, NoticeKey};
+use dsh_output::last_lines;
 use dsh_scope::{Panicked, contain, contain_future};
 use dsh_session::SessionId;
 
@@ -14,7 +15,6 @@ use crate::{
     core::{Dispatched, Effect},
     error::BoxError,
     id::TaskId,
-    render::tail,
     snapshot::TaskSnapshot,
     work::BoxFuture,
 };
@@ -165,7 +165,7 @@ fn last_output(shared: &Shared, id: &TaskId, kept: &Kept) -> String {
             let record = table.record(id)?;
             record
                 .final_output()
-                .map(|output| tail(output, TAIL_LINES, TAIL_BYTES))
+                .map(|output| last_lines(output, TAIL_LINES, TAIL_BYTES).to_owned())
         });
         return last.unwrap_or_default();
     };

@@ -204,6 +204,10 @@ impl TaskRegistry {
     /// Ends every task, then the registry; every call awaits the one disposal. The install scope does the same when
     /// it closes.
     ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    ///
     /// # Cancel safety
     ///
     /// The disposal runs in a task of its own: dropping this future only stops waiting.

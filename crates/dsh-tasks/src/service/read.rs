@@ -11,7 +11,8 @@ use super::{Caller, Claim, Observation, TaskRead, TaskRegistry, session};
 
 impl TaskRegistry {
     /// Takes what was not delivered yet, at most `max_bytes` of it (head and tail when there is more), or the final
-    /// output.
+    /// output. Where ranges that come back undelivered leave no room for what is behind them, the text ends by saying
+    /// how much that is.
     ///
     /// The output is leased until the claim ends: a second reader goes on behind it, and what is not delivered is read
     /// again, before anything newer.
@@ -27,7 +28,7 @@ impl TaskRegistry {
                 .access(id, session(caller))
                 .map(|record| record.work.clone())
         })?;
-        let _turn = kept.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = kept.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let mut opened = ledger.open(id, session(caller))?;
         let unread = std::mem::take(&mut opened.unread);
         let final_output = opened.final_output.take();
@@ -43,6 +44,7 @@ impl TaskRegistry {
             }
             None => final_output.unwrap_or_default(),
         };
+        drop(turn);
         Ok(TaskRead {
             text,
             snapshot: kept.complete(snapshot),
@@ -87,7 +89,8 @@ fn take(
     max_bytes: usize,
 ) -> (String, Vec<std::ops::Range<u64>>) {
     let (mut text, mut ranges, mut left) = (String::new(), Vec::new(), max_bytes);
-    for stretch in unread {
+    let mut unread = unread.iter();
+    for stretch in unread.by_ref() {
         let end = stretch.end.unwrap_or(u64::MAX);
         let read = source.read_range(stretch.start, end, left);
         let range = stretch.start..read.next.min(end).max(stretch.start);
@@ -98,7 +101,20 @@ fn take(
             break;
         }
     }
+    // What was abandoned has used up the room of what came after it. It must not look like the end of the output.
+    let behind: u64 = unread.map(|stretch| unread_bytes(source, stretch)).sum();
+    if behind > 0 {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{behind} more bytes; read again to get them]\n"));
+    }
     (text, ranges)
+}
+
+fn unread_bytes(source: &dyn OutputSource, stretch: &Stretch) -> u64 {
+    let end = stretch.end.unwrap_or_else(|| source.len());
+    end.saturating_sub(stretch.start)
 }
 
 /// A piece of a final output, from an offset on.

@@ -107,13 +107,14 @@ impl Registrations {
     /// Takes a registration out. What it held is dropped after the lock.
     fn remove(&self, id: u64) {
         let mut state = self.lock();
-        state.surfaces.retain(|(surface, _)| *surface != id);
+        let surfaces = state.surfaces.extract_if(.., |(surface, _)| *surface == id);
+        let surfaces: Vec<_> = surfaces.collect();
         let listeners = state.listeners.extract_if(.., |(listener, ..)| *listener == id);
         let listeners: Vec<_> = listeners.collect();
         let observers = state.observers.extract_if(.., |(observer, _)| *observer == id);
         let observers: Vec<_> = observers.collect();
         drop(state);
-        drop((listeners, observers));
+        drop((surfaces, listeners, observers));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -147,6 +148,14 @@ impl Serves {
 
 impl SurfaceHandle {
     /// Closes the fence again, unless another surface keeps it open. Once is enough, twice is the same.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// It happens in a task of its own: dropping this future only stops waiting.
     pub async fn detach(&self) {
         self.effect.dispose().await;
     }
@@ -154,6 +163,14 @@ impl SurfaceHandle {
 
 impl ListenerHandle {
     /// Ends the calls. Once is enough, twice is the same.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// It happens in a task of its own: dropping this future only stops waiting.
     pub async fn detach(&self) {
         self.effect.dispose().await;
     }

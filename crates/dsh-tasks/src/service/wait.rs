@@ -44,20 +44,17 @@ impl TaskRegistry {
         let (snapshot, claim) = waiting.resolve();
         // A record that is gone was told to its waiters before it went.
         let snapshot = snapshot.or_else(|| kept.ended.borrow().clone());
-        match (snapshot, why) {
-            (Some(snapshot), _) if snapshot.status.is_terminal() => Ok(Waited {
+        match snapshot {
+            Some(snapshot) if snapshot.status.is_terminal() || why != Woken::Aborted => Ok(Waited {
                 snapshot: kept.complete(snapshot),
                 claim: Claim::of(claim),
             }),
-            (Some(snapshot), Woken::TimeIsUp | Woken::Ended) => Ok(Waited {
-                snapshot: kept.complete(snapshot),
-                claim: Claim::of(claim),
-            }),
-            (_, Woken::Aborted) | (None, _) => Err(WaitError::Aborted),
+            _ => Err(WaitError::Aborted),
         }
     }
 }
 
+#[derive(PartialEq, Eq)]
 enum Woken {
     Ended,
     Aborted,

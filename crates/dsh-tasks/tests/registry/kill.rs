@@ -1,6 +1,9 @@
 //! Asking for an end.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use dsh_tasks::{Cause, KillOutcome, Outcome, Survivor, TaskStatus};
 
@@ -87,6 +90,26 @@ async fn p1_a_second_kill_asks_again() {
     }
     assert_eq!(producer.reasons(), ["first", "second"]);
     assert_eq!(rig.status(&id, None).status, TaskStatus::Stopping);
+}
+
+#[tokio::test]
+async fn a_kill_that_fails_takes_nothing_from_one_that_was_accepted_meanwhile() {
+    let rig = Rig::new();
+    let (tasks, calls) = (rig.tasks.clone(), AtomicUsize::new(0));
+    let producer = Producer::new().on_cancel(OnCancel::Call(Arc::new(move |_| {
+        if calls.fetch_add(1, Ordering::Relaxed) == 0 {
+            let accepted = tasks.kill(&"bash-1".into(), None, None).unwrap();
+            accepted.claim.deliver();
+            panic!("cancel exploded");
+        }
+    })));
+    let id = rig.start(&producer, None);
+    rig.tasks.kill(&id, None, None).unwrap_err();
+    let snapshot = rig.status(&id, None);
+    assert_eq!(
+        (snapshot.status, snapshot.cause),
+        (TaskStatus::Stopping, Some(Cause::Caller))
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Reading, and how an end is recorded.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use dsh_tasks::{Outcome, Serves, TaskId};
 use dsh_testkit::LogCapture;
 use tokio_util::sync::CancellationToken;
@@ -92,6 +94,14 @@ async fn t18_an_unknown_id_is_named_with_the_ids_that_exist() {
     rig.start(&Producer::new(), None);
     rig.start(&Producer::new(), None);
     assert_eq!(unknown(), "unknown task bash-99 (your tasks: bash-1, bash-2)");
+}
+
+#[tokio::test]
+async fn an_unknown_id_of_any_length_is_repeated_in_one_short_line() {
+    let rig = Rig::new();
+    let id = TaskId::from(format!("bash\n{}", "9".repeat(1_000_000)));
+    let unknown = rig.tasks.read(&id, None, MAX).unwrap_err().to_string();
+    assert_eq!(unknown, format!("unknown task bash {}…", "9".repeat(194)));
 }
 
 #[tokio::test]
@@ -219,6 +229,24 @@ async fn a_read_that_panics_consumes_and_reports_nothing() {
 }
 
 #[tokio::test]
+async fn only_the_source_runs_while_others_wait_for_their_turn_to_read() {
+    let rig = Rig::new();
+    let (tasks, first) = (rig.tasks.clone(), AtomicBool::new(true));
+    let detail = move || {
+        // It would wait for the read that asks for it.
+        if first.swap(false, Ordering::Relaxed) {
+            tasks.read(&"bash-1".into(), None, MAX).ok()?;
+        }
+        Some("asked".to_owned())
+    };
+    let producer = Producer::stream();
+    let work = producer.work().live_detail(detail);
+    let spec = dsh_tasks::StartSpec::new("bash", "l", move || Ok(work));
+    let id = rig.tasks.start(spec).unwrap();
+    assert_eq!(read(&rig, &id).1, "[status: running, asked]");
+}
+
+#[tokio::test]
 async fn what_was_not_delivered_is_read_again_before_anything_newer() {
     let rig = Rig::new();
     let producer = Producer::stream();
@@ -236,6 +264,27 @@ async fn what_was_not_delivered_is_read_again_before_anything_newer() {
     drop(rest);
     assert_eq!(read(&rig, &id).0, "one three");
     assert_eq!(read(&rig, &id).0, "");
+}
+
+#[tokio::test]
+async fn what_comes_back_does_not_hide_that_there_is_more() {
+    let rig = Rig::new();
+    let producer = Producer::stream();
+    let id = rig.start(&producer, None);
+    producer.write("12345678");
+    let lost = rig.tasks.read(&id, None, 8).unwrap();
+    producer.write("told");
+    rig.tasks.read(&id, None, 8).unwrap().claim.deliver();
+    drop(lost);
+    producer.write("last");
+    producer.settle(Outcome::completed());
+    settled().await;
+    let first = rig.tasks.read(&id, None, 8).unwrap();
+    assert_eq!(first.text, "12345678\n[4 more bytes; read again to get them]\n");
+    assert!(first.snapshot.status.is_terminal());
+    first.claim.deliver();
+    let rest = rig.tasks.read(&id, None, 8).unwrap();
+    assert_eq!(rest.text, "last");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -185,7 +185,7 @@ async fn an_end_names_its_cause_where_that_is_news() {
 
 use std::sync::Arc;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_sentence_speaks_the_other_vocabulary() {
     let rig = Rig::with(TasksConfig {
         vocabulary: Vocabulary::Job,

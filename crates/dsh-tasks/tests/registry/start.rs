@@ -130,7 +130,7 @@ async fn t08_the_eleventh_live_task_is_refused_by_default() {
     assert_eq!(eleventh.runs(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn t09_a_refusal_advises_names_what_runs_and_burns_no_id() {
     let rig = Rig::with(limit(1));
     let first = Producer::new();
@@ -176,7 +176,7 @@ async fn t10_a_kill_request_frees_no_slot() {
     assert_eq!(rig.start(&Producer::new(), None).to_string(), "bash-2");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn work_that_runs_already_is_never_refused_and_counts() {
     let rig = Rig::with(limit(1));
     let (first, left, next) = (Producer::new(), Producer::new(), Producer::new());

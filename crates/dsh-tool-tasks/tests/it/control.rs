@@ -14,11 +14,7 @@ async fn t74_the_list_shows_the_callers_own_and_what_nobody_owns() {
         harness.call("task_list", json!({}), Some(owner.agent())).await,
         "(no background tasks)"
     );
-    let own = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let own = Spec::owned_by(owner.agent()).start(&harness);
     let answer = Spec {
         kind: "subagent",
         label: "look\nit up",
@@ -160,14 +156,15 @@ async fn a_foreign_task_is_refused_and_its_limit_is_not_revealed() {
 async fn t81_the_cards_name_the_task() {
     for (vocabulary, word) in [(Vocabulary::Task, "task"), (Vocabulary::Job, "job")] {
         let harness = Harness::with(vocabulary, ToolTasksConfig::default());
-        let card = |tool: &str| {
-            let args = json!({ format!("{word}_id"): "bash-1" });
+        let card_of = |tool: &str, id: &str| {
+            let args = json!({ format!("{word}_id"): id });
             harness
                 .tools
                 .get(&format!("{word}_{tool}"))
                 .expect("registered")
                 .present_call(&args)
         };
+        let card = |tool| card_of(tool, "bash-1");
         let generic = |title: String, kind, raw_input: Option<&str>| {
             Some(CallCard::Generic {
                 title,
@@ -195,6 +192,16 @@ async fn t81_the_cards_name_the_task() {
                 CardKind::Execute,
                 Some("bash-1")
             )
+        );
+        let (long, shown) = ("9".repeat(1_000_000), "9".repeat(200));
+        assert_eq!(
+            card_of("kill", &long),
+            generic(
+                format!("Kill background {word} {shown}"),
+                CardKind::Execute,
+                Some(&shown)
+            ),
+            "an id of any length is shown short"
         );
     }
 }

@@ -22,11 +22,7 @@ fn wait_args() -> serde_json::Value {
 async fn an_aborted_wait_leaves_the_notice() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     let token = CancellationToken::new();
     let waiting = harness.execute_with("task_output", wait_args(), Some(owner.agent()), token.clone());
     let (result, ()) = tokio::join!(waiting, async { token.cancel() });
@@ -43,11 +39,7 @@ async fn an_aborted_wait_leaves_the_notice() {
 async fn a_dropped_call_leaves_the_notice() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     {
         let mut waiting = std::pin::pin!(harness.execute("task_output", wait_args(), Some(owner.agent())));
         tokio::select! {
@@ -65,11 +57,7 @@ async fn a_dropped_call_leaves_the_notice() {
 async fn t32_an_abort_in_the_settling_tick_leaves_one_notice() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     let token = CancellationToken::new();
     let waiting = harness.execute_with("task_output", wait_args(), Some(owner.agent()), token.clone());
     let racing = async {
@@ -89,11 +77,7 @@ async fn t32_an_abort_in_the_settling_tick_leaves_one_notice() {
 async fn an_abort_after_the_end_leaves_one_notice() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     task.print("precious\n");
     let token = CancellationToken::new();
     let mut waiting =
@@ -119,11 +103,7 @@ async fn an_abort_after_the_end_leaves_one_notice() {
 async fn a_result_that_never_arrives_gives_back_output_and_notice() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     task.print("precious\n");
     let waiting = harness.execute("task_output", wait_args(), Some(owner.agent()));
     let (result, ()) = tokio::join!(waiting, async { task.settle(ended()) });
@@ -141,11 +121,7 @@ async fn a_result_that_never_arrives_gives_back_output_and_notice() {
 async fn a_read_that_comes_before_the_queued_notice_retracts_it() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     task.settle(ended());
     harness.announced(1).await;
     assert_eq!(owner.agent().inbox().pending(), 1);
@@ -160,11 +136,7 @@ async fn a_read_that_comes_before_the_queued_notice_retracts_it() {
 async fn a_read_whose_result_is_lost_shows_the_queued_notice_again() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     task.settle(ended());
     harness.announced(1).await;
     let result = harness
@@ -184,11 +156,7 @@ async fn a_read_whose_result_is_lost_shows_the_queued_notice_again() {
 async fn a_kill_that_comes_too_late_retracts_the_queued_notice() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     task.settle(ended());
     harness.announced(1).await;
     let text = harness
@@ -202,11 +170,7 @@ async fn a_kill_that_comes_too_late_retracts_the_queued_notice() {
 async fn a_kill_whose_acknowledgement_is_lost_leaves_the_notice() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     drop(
         harness
             .execute("task_kill", json!({ "task_id": "bash-1" }), Some(owner.agent()))
@@ -227,11 +191,7 @@ async fn a_kill_whose_acknowledgement_is_lost_leaves_the_notice() {
 async fn two_readers_of_one_task_lose_and_double_nothing() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     task.print("one\n");
     let first = harness
         .execute("task_output", json!({ "task_id": "bash-1" }), Some(owner.agent()))
@@ -255,11 +215,7 @@ async fn two_readers_of_one_task_lose_and_double_nothing() {
 async fn two_waiters_share_the_end_and_it_is_not_told_a_third_time() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     task.print("out\n");
     let waiting = || harness.execute("task_output", wait_args(), Some(owner.agent()));
     let (first, second, ()) = tokio::join!(waiting(), waiting(), async { task.settle(ended()) });
@@ -308,11 +264,7 @@ async fn an_end_that_races_an_abort_is_told_once() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
     for round in 1..=300 {
-        let task = Spec {
-            owner: Some(owner.agent()),
-            ..Spec::default()
-        }
-        .start(&harness);
+        let task = Spec::owned_by(owner.agent()).start(&harness);
         let token = CancellationToken::new();
         let args = json!({ "task_id": task.id.as_str(), "wait": true });
         let abort = token.clone();
@@ -348,13 +300,7 @@ async fn a_notice_that_races_a_read_is_spent() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
     for round in 1..=300 {
-        let task = Arc::new(
-            Spec {
-                owner: Some(owner.agent()),
-                ..Spec::default()
-            }
-            .start(&harness),
-        );
+        let task = Arc::new(Spec::owned_by(owner.agent()).start(&harness));
         let settling = std::thread::spawn({
             let task = Arc::clone(&task);
             move || task.settle(ended())

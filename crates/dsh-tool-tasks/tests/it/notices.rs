@@ -44,11 +44,7 @@ async fn t82_two_installations_for_disjoint_owners_tell_each_owner_once() {
         assert!(matches!(refused, StartError::NoSurface(_)), "{refused}");
     }
     for expected in ["bash-1", "bash-2"] {
-        let task = Spec {
-            owner: Some(owner.agent()),
-            ..Spec::default()
-        }
-        .start(&harness);
+        let task = Spec::owned_by(owner.agent()).start(&harness);
         task.settle(Outcome::completed());
         eventually("the notice", || owner.agent().inbox().pending() > 0).await;
         let notices = texts(&told(owner.agent()));
@@ -64,11 +60,7 @@ async fn t82_two_installations_for_disjoint_owners_tell_each_owner_once() {
 async fn t87_an_end_that_the_owners_own_disposal_asked_for_is_not_told() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     let agent = owner.agent().clone();
     let settle = async {
         eventually("the cancel", || !task.reasons().is_empty()).await;
@@ -103,11 +95,7 @@ async fn t88_nor_is_one_whose_cancel_failed_in_that_disposal() {
 async fn t90_a_notice_says_what_ended_how_and_where_to_read_it() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     task.settle(Outcome::completed().detail("exit code: 0"));
     harness.announced(1).await;
     let messages = told(owner.agent());
@@ -130,11 +118,7 @@ async fn t90_a_notice_says_what_ended_how_and_where_to_read_it() {
 async fn a_notice_quotes_the_last_lines_of_output_and_consumes_nothing() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     for line in 1..=7 {
         task.print(&format!("line {line}\n"));
     }
@@ -248,11 +232,7 @@ async fn t93_a_tiny_limit_keeps_the_end_of_the_action() {
 async fn t94_what_the_model_killed_is_not_told_again() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     harness
         .call("task_kill", json!({ "task_id": "bash-1" }), Some(owner.agent()))
         .await;
@@ -265,11 +245,7 @@ async fn t94_what_the_model_killed_is_not_told_again() {
 async fn a_killed_task_that_left_something_alive_is_told() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     harness
         .call("task_kill", json!({ "task_id": "bash-1" }), Some(owner.agent()))
         .await;
@@ -296,11 +272,7 @@ async fn a_killed_task_that_left_something_alive_is_told() {
 async fn t95_what_a_wait_delivered_is_not_told_again() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     let args = json!({ "task_id": "bash-1", "wait": true, "timeout_ms": 60_000 });
     let waiting = harness.call("task_output", args, Some(owner.agent()));
     let (text, ()) = tokio::join!(waiting, async { task.settle(Outcome::completed()) });
@@ -330,11 +302,7 @@ async fn t97_a_notice_goes_to_the_exact_owner_and_never_to_a_successor() {
         .scope()
         .effect("hold the disposal", move || async move { held.opened().await })
         .expect("open");
-    let task = Spec {
-        owner: Some(&agent),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(&agent).start(&harness);
     task.settle(Outcome::completed());
     harness.announced(1).await;
     let disposal = async { old.dispose().await.expect("disposed") };
@@ -350,12 +318,9 @@ async fn t99_several_ends_are_each_told_once() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
     for _ in 0..2 {
-        Spec {
-            owner: Some(owner.agent()),
-            ..Spec::default()
-        }
-        .start(&harness)
-        .settle(Outcome::completed());
+        Spec::owned_by(owner.agent())
+            .start(&harness)
+            .settle(Outcome::completed());
     }
     harness.announced(2).await;
     let notices = texts(&told(owner.agent()));

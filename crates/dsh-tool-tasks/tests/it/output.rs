@@ -13,11 +13,7 @@ fn read_args(id: &str) -> Value {
 async fn t64_a_stream_is_read_once_and_always_ends_with_its_status() {
     let harness = Harness::new();
     let owner = harness.agent("owner");
-    let task = Spec {
-        owner: Some(owner.agent()),
-        ..Spec::default()
-    }
-    .start(&harness);
+    let task = Spec::owned_by(owner.agent()).start(&harness);
     task.print("line one\n");
     let result = harness
         .execute("task_output", read_args("bash-1"), Some(owner.agent()))

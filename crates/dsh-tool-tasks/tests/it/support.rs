@@ -200,7 +200,14 @@ impl Default for Spec<'_> {
     }
 }
 
-impl Spec<'_> {
+impl<'a> Spec<'a> {
+    pub(crate) fn owned_by(owner: &'a Arc<Agent>) -> Self {
+        Spec {
+            owner: Some(owner),
+            ..Spec::default()
+        }
+    }
+
     pub(crate) fn start(self, harness: &Harness) -> HandTask {
         let log = OutputLog::new(OutputConfig::default());
         let cancels = Arc::new(Mutex::new(Vec::new()));

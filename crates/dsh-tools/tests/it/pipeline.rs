@@ -139,6 +139,14 @@ async fn an_unknown_tool_is_an_error_result() {
     assert_eq!(result.single_text(), Some("Error: unknown tool \"nope\""));
     assert!(result.is_error);
     assert_eq!(result.error.map(|info| info.code), Some("UNKNOWN_TOOL"));
+
+    let long = "é".repeat(500_000);
+    let result = tools
+        .execute(&long, json!({}), ctx(&CancellationToken::new()))
+        .await;
+    let shown = "é".repeat(100);
+    let text = format!("Error: unknown tool \"{shown}\"…");
+    assert_eq!(result.single_text(), Some(text.as_str()));
 }
 
 #[tokio::test]
@@ -243,10 +251,11 @@ async fn an_abort_waits_for_the_body_then_replaces_its_result_and_abandons_its_d
 async fn one_panicking_delivery_does_not_lose_the_next() {
     let delivered = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&delivered);
-    let mut deliveries = Deliveries::default();
-    deliveries.push(Delivery::new(|| panic!("first")));
-    deliveries.push(Delivery::new(move || flag.store(true, Ordering::SeqCst)));
-    deliveries.deliver_all();
+    let deliveries = vec![
+        Delivery::new(|| panic!("first")),
+        Delivery::new(move || flag.store(true, Ordering::SeqCst)),
+    ];
+    Deliveries::from(deliveries).deliver_all();
     assert!(delivered.load(Ordering::SeqCst));
 }
 

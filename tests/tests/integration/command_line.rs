@@ -1,0 +1,95 @@
+//! What a person gets from the commands of the binary.
+
+use std::process::{Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tests::Room;
+
+async fn run(room: &Room, arguments: &[&str]) -> Output {
+    room.dsh().args(arguments).output().await.expect("dsh runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("stdout is text")
+}
+
+#[tokio::test]
+async fn the_demonstration_shows_true_facts_only_and_leaves_nothing() {
+    let room = Room::new();
+    let output = run(&room, &["demo"]).await;
+    let shown = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.matches("[true]").count() >= 10, "{shown}");
+    assert!(!shown.contains("[FALSE]"), "{shown}");
+    for step in [
+        "started background task bash-2",
+        "!! background task bash-1",
+        "report-1 [report] completed",
+    ] {
+        assert!(shown.contains(step), "{step} is missing in {shown}");
+    }
+    room.assert_empty();
+}
+
+#[tokio::test]
+async fn an_interrupted_demonstration_ends_what_it_started() {
+    let room = Room::new();
+    let child = room
+        .dsh()
+        .arg("demo")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("dsh starts");
+    let pid = Pid::from_raw(child.id().expect("it runs").cast_signed());
+    dsh_testkit::eventually("the server of the demonstration runs", || {
+        room.processes().len() >= 3
+    })
+    .await;
+    kill(pid, Signal::SIGINT).expect("the signal is sent");
+    let output = child.wait_with_output().await.expect("dsh ends");
+    assert_eq!(output.status.code(), Some(130));
+    room.assert_empty();
+}
+
+#[tokio::test]
+async fn the_document_of_the_model_surface_is_current() {
+    let room = Room::new();
+    let surface = stdout(&run(&room, &["config", "surface"]).await);
+    let document = include_str!("../../../docs/model-surface.md");
+    assert!(
+        surface == document,
+        "docs/model-surface.md is out of date: run `cargo xtask surface`"
+    );
+}
+
+#[tokio::test]
+async fn the_configuration_that_is_shown_can_be_loaded() {
+    let room = Room::new();
+    let shown = stdout(&run(&room, &["config", "show"]).await);
+    std::fs::write(room.file("shown.toml"), &shown).expect("a file");
+    let again = run(&room, &["--config", "shown.toml", "config", "show"]).await;
+    assert_eq!(again.status.code(), Some(0));
+    let body = |text: &str| {
+        text.lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert!(body(&shown).len() > 10, "{shown}");
+    assert_eq!(body(&shown), body(&stdout(&again)));
+}
+
+#[tokio::test]
+async fn a_wrong_configuration_is_refused_with_every_fault() {
+    let room = Room::new();
+    let config = "vocabulary = \"jobs\"\n[bash]\ngrace = 1\ntimeout_ms = -1\n";
+    std::fs::write(room.home().join("config.toml"), config).expect("a file");
+    let output = run(&room, &["mcp"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    for word in ["config.toml", "vocabulary", "grace", "timeout_ms"] {
+        assert!(told.contains(word), "{word} is missing in {told}");
+    }
+    assert!(output.stdout.is_empty());
+}
