@@ -65,10 +65,6 @@ pub enum SpawnError {
         /// What the system said, or what the program did.
         source: io::Error,
     },
-    /// The guard was killed before it told whether the program started. The program may have run; nothing of it
-    /// is left.
-    #[error("guard lost before the program was seen to start")]
-    GuardLost,
     /// The tokio runtime shut down before the process was started.
     #[error("the runtime shut down before the process was started")]
     Shutdown,
@@ -87,7 +83,6 @@ impl SpawnError {
             | SpawnError::Nul { .. }
             | SpawnError::EnvName { .. }
             | SpawnError::ExitsIgnored
-            | SpawnError::GuardLost
             | SpawnError::Shutdown => None,
         }
     }

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sys;
 
-/// The one argument of a program that is started as a supervisor.
+/// The name, and the only argument, of a program that is started as a supervisor.
 pub(crate) const SUPERVISOR: &std::ffi::CStr = c"dsh-guard-supervisor";
 
 static OFFERED: AtomicBool = AtomicBool::new(false);
@@ -43,7 +43,7 @@ static OFFERED: AtomicBool = AtomicBool::new(false);
 /// a plain `fn main`, before any other thread and any runtime exists.
 ///
 /// A [`Launcher`](crate::Launcher) that is told to guard commands with this very program starts it again, once,
-/// with one argument that only this call understands. There, this call is the supervisor and does not return.
+/// under a name that only this call understands. There, this call is the supervisor and does not return.
 /// Everywhere else it returns at once, having done this:
 ///
 /// - Signals that were inherited as ignored get their default disposition (a program started by `nohup`

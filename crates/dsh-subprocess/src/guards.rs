@@ -48,9 +48,9 @@ impl Guards {
         let message = MessageWithFiles::new(&prepared, script.as_ref(), kill_bound)?;
         let (ready, supervisor) = self.order(&message)?;
         let started = await_start(&ready, &supervisor, &prepared);
-        let leader = started.inspect_err(|_| supervisor.replace())?;
+        let Heard { leader, report } = started.inspect_err(|_| supervisor.replace())?;
         let guarded = Arc::new(Guarded::new(ready, supervisor, leader, kill_bound));
-        keeper.watch_guard(Arc::clone(&guarded), prepared.feed);
+        keeper.watch_guard(Arc::clone(&guarded), prepared.feed, report);
         Ok(Launched {
             tree: ProcessTree::of_guard(guarded),
             stdout: prepared.stdout,
@@ -140,26 +140,44 @@ impl<'a> MessageWithFiles<'a> {
     }
 }
 
+/// What was heard first of a program that was started.
+struct Heard {
+    leader: Pid,
+    /// What there is to hear besides.
+    report: Option<Report>,
+}
+
 /// Waits until the program runs, or does not.
-fn await_start(ready: &Ready, supervisor: &Supervisor, prepared: &Prepared) -> Result<Pid, SpawnError> {
+///
+/// A command can kill its guard before that has told anything. The program was started all the same, so this is no
+/// failure to start; all that is not known is its number, and the guard's stands for it.
+fn await_start(ready: &Ready, supervisor: &Supervisor, prepared: &Prepared) -> Result<Heard, SpawnError> {
     loop {
-        match receive(&ready.socket, Wait::No) {
-            Ok(Received::Message(message, _)) => match Report::decode(&message) {
-                Some(Report::Started { leader }) => {
-                    let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
-                    return leader.ok_or(SpawnError::GuardLost);
-                }
-                Some(Report::NotStarted { stage, errno }) => return Err(refusal(stage, errno, prepared)),
-                _ => return Err(SpawnError::GuardLost),
-            },
+        let report = match receive(&ready.socket, Wait::No) {
+            Ok(Received::Message(message, _)) => Report::decode(&message),
             Ok(Received::Nothing) => {
                 if !wait_for(&ready.socket) {
                     ready.go_on();
                     supervisor.go_on();
                 }
+                continue;
             }
-            Ok(Received::End) | Err(_) => return Err(SpawnError::GuardLost),
-        }
+            Ok(Received::End) | Err(_) => None,
+        };
+        return match report {
+            Some(Report::NotStarted { stage, errno }) => Err(refusal(stage, errno, prepared)),
+            Some(Report::Started { leader }) => Ok(Heard {
+                leader: i32::try_from(leader)
+                    .ok()
+                    .and_then(Pid::from_raw)
+                    .unwrap_or(ready.guard),
+                report: None,
+            }),
+            report => Ok(Heard {
+                leader: ready.guard,
+                report,
+            }),
+        };
     }
 }
 

@@ -36,6 +36,8 @@ use self::line::Line;
 use self::ward::Ward;
 use crate::feed::Feed;
 #[cfg(target_os = "linux")]
+use crate::guard::wire::Report;
+#[cfg(target_os = "linux")]
 use crate::guarded::Guarded;
 use crate::tree::Shared;
 
@@ -96,10 +98,10 @@ impl Keeper {
         self.watch(Box::new(Ward::new(shared, feed)));
     }
 
-    /// Hears of a tree from its guard, from now on until its end.
+    /// Hears of a tree from its guard, from what was `heard` so far until its end.
     #[cfg(target_os = "linux")]
-    pub(crate) fn watch_guard(&self, guarded: Arc<Guarded>, feed: Option<Feed>) {
-        self.watch(Box::new(Line::new(guarded, feed)));
+    pub(crate) fn watch_guard(&self, guarded: Arc<Guarded>, feed: Option<Feed>, heard: Option<Report>) {
+        self.watch(Box::new(Line::new(guarded, feed, heard)));
     }
 
     /// Reaps a child of this program when it exits.

@@ -39,7 +39,9 @@ pub(crate) fn launch(mut spec: ProcessSpec) -> Result<Launched, SpawnError> {
         env: &prepared.env,
         directory: prepared.directory.as_fd(),
         stdio: prepared.stdio.each_ref().map(AsFd::as_fd),
-        role: sys::Role::Leader,
+        socket: None,
+        leads: sys::Leads::Group,
+        others: sys::Others::Close,
     })
     .map_err(|source| blame(source, &prepared.asked, prepared.directory.as_fd()))?;
     let (status, _) = watch::channel(Status::default());

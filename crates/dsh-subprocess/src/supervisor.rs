@@ -75,7 +75,9 @@ impl Supervisor {
             env: &loader_environment(),
             directory: root.as_fd(),
             stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
-            role: sys::Role::Supervisor(other.as_fd()),
+            socket: Some(other.as_fd()),
+            leads: sys::Leads::Session,
+            others: sys::Others::Close,
         })
         .map_err(|source| failed(program, source))?;
         // It is a child that nobody has reaped, so this is it.

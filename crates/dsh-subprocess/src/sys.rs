@@ -28,21 +28,30 @@ pub(crate) struct Launch<'a> {
     pub(crate) directory: BorrowedFd<'a>,
     /// Its descriptors 0, 1 and 2. Their own numbers must be 3 or higher.
     pub(crate) stdio: [BorrowedFd<'a>; 3],
-    /// What it leads, and what it gets besides.
-    pub(crate) role: Role<'a>,
+    /// What else it gets: as descriptor 3.
+    pub(crate) socket: Option<BorrowedFd<'a>>,
+    /// What it leads.
+    pub(crate) leads: Leads,
+    /// What happens to the other descriptors of this program.
+    pub(crate) others: Others,
 }
 
-/// What a new process is to be.
-#[derive(Clone, Copy)]
-pub(crate) enum Role<'a> {
-    /// The leader of a group of its own.
-    Leader,
-    /// The leader of a session of its own.
+/// What a new process is the leader of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leads {
+    Group,
     #[cfg(target_os = "linux")]
-    SessionLeader,
-    /// The leader of a session of its own, with a socket as descriptor 3.
+    Session,
+}
+
+/// The descriptors that a new process is not meant to get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// Some may have been opened without close-on-exec.
+    Close,
+    /// All are close-on-exec. Spares a fresh fork the search for the function that closes them.
     #[cfg(target_os = "linux")]
-    Supervisor(BorrowedFd<'a>),
+    CloseThemselves,
 }
 
 /// Starts a process.
@@ -51,7 +60,7 @@ pub(crate) enum Role<'a> {
 /// program runs, so a failure to execute it is the returned error and leaves no process behind.
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Pid> {
     let actions = Actions::new(launch)?;
-    let attributes = Attributes::new(launch.role)?;
+    let attributes = Attributes::new(launch.leads)?;
     let argv = pointers(launch.argv);
     let env = pointers(launch.env);
     let mut pid: libc::pid_t = 0;
@@ -141,17 +150,12 @@ impl Actions {
                 ))?;
             }
         }
-        match launch.role {
-            Role::Leader => actions.close_from(3)?,
-            // All that a guard has is close-on-exec.
-            #[cfg(target_os = "linux")]
-            Role::SessionLeader => {}
-            #[cfg(target_os = "linux")]
-            Role::Supervisor(socket) => {
-                // SAFETY: as above. A copy onto itself clears close-on-exec, too; whatever 3 was is copied.
-                check(unsafe { libc::posix_spawn_file_actions_adddup2(inner, socket.as_raw_fd(), 3) })?;
-                actions.close_from(4)?;
-            }
+        if let Some(socket) = launch.socket {
+            // SAFETY: as above. A copy onto itself clears close-on-exec, too; whatever 3 was is copied by now.
+            check(unsafe { libc::posix_spawn_file_actions_adddup2(inner, socket.as_raw_fd(), 3) })?;
+        }
+        if launch.others == Others::Close {
+            actions.close_from(if launch.socket.is_some() { 4 } else { 3 })?;
         }
         Ok(actions)
     }
@@ -193,17 +197,17 @@ impl Drop for Actions {
 struct Attributes(Box<libc::posix_spawnattr_t>);
 
 impl Attributes {
-    fn new(role: Role<'_>) -> io::Result<Attributes> {
+    fn new(leads: Leads) -> io::Result<Attributes> {
         let mut raw = Box::<libc::posix_spawnattr_t>::new_uninit();
         // SAFETY: as for the file actions: initialised by the call, boxed, read only after a success.
         let mut attributes = unsafe {
             check(libc::posix_spawnattr_init(raw.as_mut_ptr()))?;
             Attributes(raw.assume_init())
         };
-        let leads = match role {
-            Role::Leader => c_int::from(libc::POSIX_SPAWN_SETPGROUP),
+        let leads = match leads {
+            Leads::Group => c_int::from(libc::POSIX_SPAWN_SETPGROUP),
             #[cfg(target_os = "linux")]
-            Role::SessionLeader | Role::Supervisor(_) => c_int::from(libc::POSIX_SPAWN_SETSID),
+            Leads::Session => c_int::from(libc::POSIX_SPAWN_SETSID),
         };
         let flags = leads | c_int::from(libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK);
         let inner = &raw mut *attributes.0;

@@ -58,7 +58,8 @@ impl ProcessTree {
         }
     }
 
-    /// The process id of the leader, which is the id of its group.
+    /// The process id of the leader, which is the id of its group. That of its guard, if the leader killed it before
+    /// the guard could tell.
     pub fn pid(&self) -> u32 {
         let leader = match &self.hold {
             Hold::Group(shared) => shared.group.leader(),

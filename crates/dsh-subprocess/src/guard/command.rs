@@ -15,7 +15,7 @@ use rustix::process::{Pid, WaitOptions, getpid, wait};
 use super::ending::{Killing, Leader, term};
 use super::poll::Children;
 use super::wire::{Order, Received, Report, Run, Script, Stage, Wait, receive, send};
-use crate::sys::{self, Launch, Role};
+use crate::sys::{self, Launch, Leads, Others};
 
 /// How long a tree has between TERM and KILL when the harness is gone.
 const ORPHANED_GRACE: Duration = Duration::from_millis(500);
@@ -229,7 +229,9 @@ fn start(order: Attached) -> Result<Pid, (Stage, i32)> {
         env: &run.env,
         directory: directory.as_fd(),
         stdio: stdio.each_ref().map(AsFd::as_fd),
-        role: Role::SessionLeader,
+        socket: None,
+        leads: Leads::Session,
+        others: Others::CloseThemselves,
     })
     .map_err(|error| (Stage::Spawn, number(&error)))
 }

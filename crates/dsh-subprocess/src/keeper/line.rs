@@ -34,6 +34,7 @@ const KILL_AGAIN: Duration = Duration::from_millis(50);
 pub(super) struct Line {
     guarded: Arc<Guarded>,
     feed: Option<Feed>,
+    heard: Option<Report>,
     replace_at: Option<Instant>,
     nudge: Pace,
     nudge_at: Option<Instant>,
@@ -82,10 +83,11 @@ impl Watched for Line {
 }
 
 impl Line {
-    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>) -> Line {
+    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>, heard: Option<Report>) -> Line {
         Line {
             guarded,
             feed,
+            heard,
             replace_at: Some(Instant::now() + REPLACE_AFTER),
             nudge: NUDGE,
             nudge_at: None,
@@ -100,6 +102,11 @@ impl Line {
             .is_some_and(|feed| matches!(feed.write(), Fed::All))
         {
             self.feed = None;
+        }
+        if let Some(report) = self.heard.take()
+            && matches!(self.hear(report), Progress::Gone)
+        {
+            return Progress::Gone;
         }
         loop {
             match receive(&self.guarded.socket, Wait::No) {
@@ -157,11 +164,14 @@ impl Line {
     /// Whoever could have seen the end is gone. Who is in the leader's group is shown, and nobody is signalled: its
     /// number may be a stranger's by now.
     fn both_lost(&mut self) {
-        let survivors: Vec<_> = platform::look(self.guarded.leader())
-            .living
-            .into_iter()
-            .map(platform::describe)
-            .collect();
+        let leader = self.guarded.leader();
+        let known = leader != self.guarded.guard();
+        let living = if known {
+            platform::look(leader).living
+        } else {
+            Vec::new()
+        };
+        let survivors: Vec<_> = living.into_iter().map(platform::describe).collect();
         tracing::warn!(
             ?survivors,
             "guard and supervisor were both lost; the end of a tree is not proven"

@@ -8,7 +8,7 @@ use dsh_testkit::process::is_gone;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{Marked, NEVER, SHORT, bash, launcher, parent, run, start, state};
+use crate::common::{Marked, NEVER, SHORT, bash, bash_in, launcher, parent, run, start, state};
 
 fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
@@ -36,6 +36,18 @@ fn a_killed_guard_costs_its_own_tree_and_is_told() {
         );
         other.started.tree.terminate(NEVER);
         other.assert_ends(Proof::Guard).await;
+    });
+}
+
+#[test]
+fn a_guard_that_is_killed_first_of_all_is_told_as_lost() {
+    run(async {
+        let launcher = launcher();
+        for _ in 0..20 {
+            let marked = Marked::start(&launcher, "kill -9 $PPID; sleep 60").await;
+            let end = marked.assert_ends(Proof::Supervisor).await;
+            assert_eq!(end.leader, Some(LeaderExit::GuardLost));
+        }
     });
 }
 
@@ -123,10 +135,11 @@ fn a_killed_supervisor_costs_no_tree_and_is_replaced() {
 fn guard_and_supervisor_killed_at_once_is_not_proven() {
     run(async {
         let launcher = launcher();
-        let script = "echo ready; read -r _ _ _ supervisor _ < /proc/$PPID/stat; \
+        let script = "until [ -e go ]; do sleep 0.01; done; read -r _ _ _ supervisor _ < /proc/$PPID/stat; \
                       kill -STOP $supervisor; kill -9 $PPID $supervisor; exec sleep 20";
-        let mut marked = Marked::start(&launcher, script).await;
-        marked.line().await;
+        let directory = tempfile::tempdir().unwrap();
+        let marked = Marked::start_spec(&launcher, bash_in(directory.path(), script)).await;
+        std::fs::write(directory.path().join("go"), "").unwrap();
         let end = marked.started.tree.ended().await;
         assert_eq!(
             (end.leader, end.proof),
