@@ -15,7 +15,7 @@ use dsh_tool_tasks::ToolTasksConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Fault;
+use crate::error::{ConfigError, Fault};
 
 /// The whole configuration. Absent keys have their defaults; unknown ones are refused.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -62,7 +62,7 @@ pub struct ToolTasksTable {
     /// The longest wait a model can ask for, in milliseconds; a longer one is cut down to it.
     #[schemars(range(min = 1.0))]
     pub max_wait_timeout_ms: f64,
-    /// The most bytes of output that one read returns; the rest is left for the next.
+    /// The most bytes of a stream that one read shows: of more it shows head and tail, and says what it left out.
     #[schemars(range(min = 1))]
     pub max_read_bytes: usize,
 }
@@ -81,8 +81,14 @@ impl Config {
     }
 
     /// The configuration as the file that would set it.
-    pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).unwrap_or_else(|error| format!("# cannot be written as TOML: {error}\n"))
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Unwritable`] for a value that no file can have, such as a path that is not UTF-8.
+    pub fn to_toml(&self) -> Result<String, ConfigError> {
+        toml::to_string_pretty(self).map_err(|error| ConfigError::Unwritable {
+            reason: error.to_string(),
+        })
     }
 
     /// Everything about the values that their types cannot say.

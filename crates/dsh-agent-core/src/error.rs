@@ -3,7 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why there is no configuration.
+use dsh_tools::head_within;
+
+/// The most bytes of a key, and of what is wrong with it: both may repeat what stands in the file.
+const MAX_SHOWN: usize = 2_000;
+
+/// Why there is no configuration, or no file that would set it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -11,6 +16,11 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
         /// What the system says.
+        reason: String,
+    },
+    /// A value has no place in a TOML file.
+    Unwritable {
+        /// What stands in the way.
         reason: String,
     },
     /// Everything that is wrong in it.
@@ -52,8 +62,8 @@ pub enum AssembleError {
 impl Fault {
     pub(crate) fn new(key: &str, problem: String) -> Self {
         Self {
-            key: key.to_owned(),
-            problem,
+            key: head_within(key, MAX_SHOWN).to_owned(),
+            problem: head_within(&problem, MAX_SHOWN).to_owned(),
         }
     }
 
@@ -81,6 +91,7 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable { path, reason } => write!(f, "cannot read {}: {reason}", path.display()),
+            Self::Unwritable { reason } => write!(f, "the configuration cannot be written as TOML: {reason}"),
             Self::Faults { origin, faults } => {
                 for (index, fault) in faults.iter().enumerate() {
                     write!(f, "{}{origin}: {fault}", if index == 0 { "" } else { "\n" })?;

@@ -52,6 +52,7 @@
 //! enabled = true
 //! wait_timeout_ms = 30000.0
 //! max_wait_timeout_ms = 600000.0
+//! max_read_bytes = 64000
 //!
 //! [bash]
 //! timeout_ms = 120000.0

@@ -1,8 +1,11 @@
 //! Refusals, each naming the thing and what to do about it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+/// The most characters of a path that an error repeats; no system opens a longer one.
+const MAX_PATH_SHOWN: usize = 4096;
 
 /// A request that cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -56,7 +59,7 @@ pub enum ResolveError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StartError {
     /// The directory is missing, is no directory, or may not be entered.
-    #[error("working directory {} is not usable: {error}", path.display())]
+    #[error("working directory {} is not usable: {error}", shown(path))]
     Workdir {
         /// The directory.
         path: PathBuf,
@@ -99,4 +102,9 @@ pub enum RunError {
         /// Why, as in `spawn failed: …`.
         reason: String,
     },
+}
+
+fn shown(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    path.chars().take(MAX_PATH_SHOWN).collect()
 }

@@ -18,6 +18,8 @@ use dsh_tools::Deliveries;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
+use crate::message::shown;
+
 /// How many requests a client may have in flight, answers that it has not read included.
 const MAX_IN_FLIGHT: usize = 1024;
 
@@ -41,7 +43,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OpenError {
     /// The client has not had its answer to an earlier request with this id.
-    #[error("request id {0} is in use by a request in flight")]
+    #[error("request id {} is in use by a request in flight", shown(&.0.to_string()))]
     InUse(RequestId),
     /// The client asks faster than it reads, or waits for very much at once.
     #[error("{MAX_IN_FLIGHT} requests are in flight, which is the limit; wait for an answer or cancel one")]

@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use crate::calls::Calls;
+use crate::message::shown;
 use crate::resources::TaskView;
 use crate::watch::{Audience, Subscriptions, Ticks, tell_of_changes};
 
@@ -119,7 +120,7 @@ impl ServerHandler for Handler {
             }
             method => Err(ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                format!("unknown method {method}"),
+                format!("unknown method {}", shown(method)),
                 None,
             )),
         }

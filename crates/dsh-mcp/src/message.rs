@@ -1,5 +1,6 @@
 //! What one line of the client is, by the rules of JSON-RPC.
 
+use dsh_tools::head_within;
 use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,9 @@ const INVALID_REQUEST: i32 = -32600;
 
 /// How many requests of one batch are refused by name; a line has room for many thousands.
 const MAX_REFUSED: usize = 1000;
+
+/// The most bytes that an error repeats of what a client sent.
+const MAX_SHOWN: usize = 200;
 
 /// What one line is.
 #[derive(Debug)]
@@ -50,8 +54,10 @@ impl Request {
     /// The answer to the client when the SDK cannot read it.
     pub(crate) fn under(mut self, id: i64) -> Result<ClientJsonRpcMessage, Value> {
         self.message.insert("id".to_owned(), id.into());
-        serde_json::from_value(Value::Object(self.message))
-            .map_err(|error| refusal(Some(&self.id), &format!("cannot read the request: {error}")))
+        serde_json::from_value(Value::Object(self.message)).map_err(|error| {
+            let error = shown(&error.to_string());
+            refusal(Some(&self.id), &format!("cannot read the request: {error}"))
+        })
     }
 }
 
@@ -71,6 +77,13 @@ pub(crate) fn read(line: &[u8]) -> Incoming {
             &format!("the line is not JSON: {error}"),
         )]),
     }
+}
+
+/// What a client sent, as an error repeats it: a line has room for megabytes of it.
+pub(crate) fn shown(text: &str) -> String {
+    let head = head_within(text, MAX_SHOWN);
+    let more = if head.len() < text.len() { "…" } else { "" };
+    format!("{head}{more}")
 }
 
 /// The answer that refuses a request.

@@ -8,6 +8,8 @@ use dsh_tasks::{AccessError, ReadError, TaskId, TaskRegistry, TaskSnapshot, Task
 use rmcp::ErrorData;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 
+use crate::message::shown;
+
 /// What the address of every task begins with.
 const PREFIX: &str = "dsh://task/";
 
@@ -78,6 +80,7 @@ impl TaskView {
     /// Resource not found when it is no address of a task that this agent may see.
     pub(crate) fn find(&self, uri: &str) -> Result<TaskId, ErrorData> {
         let Some(id) = uri.strip_prefix(PREFIX) else {
+            let uri = shown(uri);
             let reason = format!("no resource {uri}: addresses have the form {PREFIX}<id>");
             return Err(ErrorData::resource_not_found(reason, None));
         };

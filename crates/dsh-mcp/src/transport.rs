@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::calls::{Calls, Kind, OpenError, Served};
 use crate::line::{Line, LineReader, MAX_LINE};
-use crate::message::{self, Incoming, Request, refusal};
+use crate::message::{self, Incoming, Request, refusal, shown};
 use crate::writer::{Frame, Job};
 
 /// The client's side of the connection.
@@ -86,7 +86,7 @@ impl<R: AsyncRead + Send + Unpin> Wire<R> {
     fn admit(&mut self, request: Request) -> Result<ClientJsonRpcMessage, Value> {
         let opens = request.method == "initialize" || request.names_its_version();
         if !self.opened && !opens && !matches!(request.method.as_str(), "ping" | "server/discover") {
-            let reason = format!("{} came before initialize", request.method);
+            let reason = format!("{} came before initialize", shown(&request.method));
             return Err(refusal(Some(&request.id), &reason));
         }
         let kind = if request.method == "tools/call" {

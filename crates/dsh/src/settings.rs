@@ -22,7 +22,7 @@ pub(crate) fn print(action: ConfigAction, explicit: Option<&Path>) -> Result<u8,
         ConfigAction::Schema => println!("{:#}", Config::schema()),
         ConfigAction::Show => {
             let (config, source) = Config::load(explicit)?;
-            println!("# {source}\n{}", config.to_toml());
+            println!("# {source}\n{}", config.to_toml()?);
         }
         ConfigAction::Surface => print!("{}", surface(load(explicit)?)?),
     }

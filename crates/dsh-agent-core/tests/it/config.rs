@@ -1,5 +1,7 @@
 //! The configuration file: defaults, faults, schema.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use dsh_agent_core::{AgentCore, AssembleError, Config, ConfigError, Source};
@@ -147,13 +149,42 @@ fn what_is_written_reads_back_as_itself() {
     config.tool_tasks.enabled = false;
     config.bash.cwd = Some("/srv".into());
     config.bash.allow_env = vec!["GITHUB_TOKEN".into()];
-    assert_eq!(Config::from_file(&file(&config.to_toml()).path).unwrap(), config);
+    let written = config.to_toml().unwrap();
+    assert_eq!(Config::from_file(&file(&written).path).unwrap(), config);
+}
+
+#[test]
+fn what_no_file_can_say_is_an_error() {
+    let mut config = Config::default();
+    config.tool_bash.dsh_home = Some(OsStr::from_bytes(b"/home/\xff").into());
+    let refusal = config.to_toml().unwrap_err().to_string();
+    assert!(
+        refusal.starts_with("the configuration cannot be written as TOML: "),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn the_example_of_the_manual_is_a_configuration() {
+    let manual = include_str!("../../src/lib.rs");
+    let (_, example) = manual.split_once("//! ```toml\n").unwrap();
+    let (example, _) = example.split_once("//! ```").unwrap();
+    let example = example.replace("//! ", "").replace("//!", "");
+    let read = Config::from_file(&file(&example).path).unwrap();
+    assert_eq!(read.bash.allow_env, ["GITHUB_TOKEN"]);
+}
+
+#[test]
+fn a_fault_does_not_repeat_a_megabyte_of_the_file() {
+    let file = file(&format!("[bash]\n{} = 1", "x".repeat(1 << 20)));
+    let faults = Config::from_file(&file.path).unwrap_err().to_string();
+    assert!(faults.len() < 10_000, "{} bytes", faults.len());
 }
 
 #[test]
 fn the_schema_describes_every_key_and_allows_no_other() {
     let schema = Config::schema();
-    let written: toml::Table = Config::default().to_toml().parse().unwrap();
+    let written: toml::Table = Config::default().to_toml().unwrap().parse().unwrap();
     assert_eq!(schema["additionalProperties"], false);
     for (table, keys) in &written {
         let property = &schema["properties"][table];

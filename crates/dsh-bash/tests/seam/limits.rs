@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dsh_bash::{BashRequest, BashSpec, Limits};
+use dsh_bash::{BashRequest, BashSpec, Limits, StartError};
 
 use crate::played::LIMITS;
 
@@ -154,6 +154,15 @@ fn commands_without_text_or_with_nul_are_refused() {
         );
     }
     assert!(refusal(BashRequest::new("echo \0")).starts_with("command contains a NUL byte"));
+}
+
+#[test]
+fn a_refusal_does_not_repeat_a_megabyte_of_path() {
+    let refusal = StartError::Workdir {
+        path: "x".repeat(1 << 20).into(),
+        error: "ENAMETOOLONG".into(),
+    };
+    assert!(refusal.to_string().len() < 5_000);
 }
 
 #[test]

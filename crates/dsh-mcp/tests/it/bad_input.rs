@@ -67,6 +67,55 @@ async fn a_bad_line_gets_a_clear_error_and_the_server_goes_on() {
 }
 
 #[tokio::test]
+async fn no_error_repeats_a_megabyte_of_what_it_refuses() {
+    let long = "é".repeat(500_000);
+    let mut silent = Client::silent(core(Config::default()), 1 << 16);
+    let early = silent.request(&long, json!({})).await;
+    let early = silent.answer(early).await;
+
+    let core = core(Config::default());
+    let probe = Probe::offer(&core, "probe", "ok");
+    let mut client = Client::connected(core).await;
+    let call = json!({"name": "probe", "arguments": {}});
+    let call = json!({"jsonrpc": "2.0", "id": long, "method": "tools/call", "params": call});
+    client.send(call.clone()).await;
+    probe.entered.opened().await;
+    client.send(call).await;
+    let mut errors = vec![early, client.next().await];
+    for (method, params) in [
+        (long.as_str(), json!({})),
+        ("resources/read", json!({"uri": long})),
+        ("resources/read", json!({"uri": format!("dsh://task/{long}")})),
+        ("tools/call", json!({"name": long})),
+        (
+            "tools/call",
+            json!({"name": "bash", "arguments": {"command": "true", "description": "d", "workdir": long}}),
+        ),
+        (
+            "tools/call",
+            json!({"name": "task_output", "arguments": {"task_id": long}}),
+        ),
+        (
+            "tools/call",
+            json!({"name": "task_output", "arguments": {"task_id": "bash-1", long.as_str(): 1}}),
+        ),
+        ("tools/call", json!({"name": "bash", "arguments": long})),
+    ] {
+        let id = client.request(method, params).await;
+        errors.push(client.answer(id).await);
+    }
+    for answer in errors {
+        let message = if answer["error"].is_null() {
+            assert_eq!(answer["result"]["isError"], true);
+            texts(&answer)[0].clone()
+        } else {
+            answer["error"]["message"].as_str().unwrap().to_owned()
+        };
+        assert!(message.len() < 10_000, "{} bytes", message.len());
+    }
+}
+
+#[tokio::test]
 async fn wrong_arguments_are_a_result_for_the_model() {
     let mut client = Client::default().await;
     let cases = [
