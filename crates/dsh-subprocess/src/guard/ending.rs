@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
-use super::members::{children, group_of, members, walk};
+use super::members::{Seen, children, group_of, members, walk};
 use crate::facts::Member;
 use crate::pace::Pace;
 use crate::platform;
@@ -42,19 +42,18 @@ pub(super) fn term(leader: Pid, state: Leader) {
         let _ = kill_process_group(leader, Signal::TERM);
         let _ = kill_process_group(leader, Signal::CONT);
     }
-    let told = |member_group: i32| pinned && member_group == group;
-    for member in before.iter().filter(|member| !told(member.group)) {
-        member.signal(Signal::TERM);
-        member.signal(Signal::CONT);
-    }
-    // Whoever was missed because its parent went meanwhile, or was just being born.
-    let met: HashSet<Pid> = before.iter().map(|member| member.pid).collect();
-    for member in members(getpid(), &|_| false) {
-        if !met.contains(&member.pid) && !told(member.group) {
+    let told_as_group = |member: &Seen| pinned && member.group == group;
+    let mut told = HashSet::new();
+    let mut tell = |member: &Seen| {
+        if !told_as_group(member) && told.insert(member.pid) {
             member.signal(Signal::TERM);
             member.signal(Signal::CONT);
         }
-    }
+    };
+    before.iter().for_each(&mut tell);
+    // Again for whoever was missed: its parent went meanwhile, it was just being born, or it was in the group when it
+    // was met and left before the group was told.
+    members(getpid(), &|_| false).iter().for_each(tell);
 }
 
 /// The KILLs, until somebody sees that nobody is left.

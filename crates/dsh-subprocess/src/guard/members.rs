@@ -121,3 +121,6 @@ fn scanned_children(pid: Pid) -> Vec<Pid> {
 fn parse(number: &str) -> Option<Pid> {
     Pid::from_raw(number.parse().ok()?)
 }
+
+#[cfg(test)]
+mod tests;

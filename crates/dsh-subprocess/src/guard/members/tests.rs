@@ -1,0 +1,85 @@
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::getpid;
+
+use super::*;
+
+/// A shell with a child in a session of its own, which has a child again. All end with the test.
+struct Family {
+    shell: Child,
+    members: Vec<Pid>,
+}
+
+impl Family {
+    fn new() -> Family {
+        let inner = "sleep 60 & echo $$ $!; wait";
+        let mut shell = Command::new("bash")
+            .args(["-c", &format!("setsid bash -c '{inner}' & wait")])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let members = line.split_whitespace().filter_map(parse).collect();
+        Family { shell, members }
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        for pid in &self.members {
+            let _ = rustix::process::kill_process(*pid, Signal::KILL);
+        }
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
+
+#[test]
+fn a_walk_meets_all_below_and_children_before_their_parent() {
+    let family = Family::new();
+    let met: Vec<Pid> = members(Pid::from_child(&family.shell), &|_| false)
+        .iter()
+        .map(|seen| seen.pid)
+        .collect();
+    let [session, sleeper] = family.members[..] else {
+        panic!("two members")
+    };
+    assert_eq!(met, [sleeper, session]);
+}
+
+#[test]
+fn what_is_spared_is_not_met_nor_what_is_below_it() {
+    let family = Family::new();
+    let session = family.members[0];
+    let met = members(Pid::from_child(&family.shell), &|pid| pid == session);
+    assert!(met.is_empty());
+}
+
+#[test]
+fn only_a_living_child_of_its_parent_is_proven() {
+    let mut family = Family::new();
+    let shell = Pid::from_child(&family.shell);
+    assert!(Seen::child_of(shell, getpid()).is_some());
+    assert!(Seen::child_of(family.members[0], shell).is_some());
+    assert!(Seen::child_of(family.members[1], shell).is_none(), "a grandchild");
+    family.shell.kill().unwrap();
+    while Seen::child_of(shell, getpid()).is_some() {
+        std::thread::yield_now();
+    }
+    assert!(
+        children(getpid()).contains(&shell),
+        "a zombie is a child, and no member"
+    );
+}
+
+#[test]
+fn children_are_found_without_the_lists_of_the_kernel() {
+    let family = Family::new();
+    let shell = Pid::from_child(&family.shell);
+    assert_eq!(scanned_children(shell), [family.members[0]]);
+    assert_eq!(scanned_children(shell), listed_children(shell));
+}
