@@ -41,8 +41,12 @@ async fn ends_that_are_ready_together_come_together() {
     for _ in 0..3 {
         ids.push(server.background(&format!("{GATED}true")).await);
     }
-    // All of them end while this command runs; its result is the next one that is written.
-    let told = server.bash("touch go; sleep 1").await;
+    server.room.go();
+    for id in &ids {
+        server.until_resource_says(id, "completed").await;
+    }
+    // Their notices are all there by the time this result is written.
+    let told = server.bash("sleep 1").await;
     assert_eq!(told.texts.len(), 2, "one block for all: {told:?}");
     for id in &ids {
         assert_eq!(

@@ -73,13 +73,13 @@ async fn ended_tasks_take_no_place() {
 async fn a_background_deadline_holds_and_is_named() {
     let mut server = Server::start().await;
     let id = server
-        .background_with("echo $$ > pid; exec sleep 60", json!({"timeoutMs": 700}))
+        .background_with("echo $$ > pid; exec sleep 60", json!({"timeoutMs": 1500}))
         .await;
     let pid = server.room.pid("pid").await;
     let reply = server.wait(&id).await;
     assert_eq!(
         reply.ok(),
-        "(no new output)\n[status: killed, signal: SIGTERM; timed out after 700ms]"
+        "(no new output)\n[status: killed, signal: SIGTERM; timed out after 1500ms]"
     );
     assert!(is_gone(pid));
     server.close().await;

@@ -1,6 +1,7 @@
 //! A client that speaks raw lines, so that a test decides what is sent and read, and when.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -255,6 +256,16 @@ impl Client {
 
 pub(crate) fn core(config: Config) -> Arc<AgentCore> {
     Arc::new(AgentCore::assemble(config).expect("the configuration is valid"))
+}
+
+/// A command that waits until [`open_gate`] is called for the same directory.
+pub(crate) fn gate(dir: &Path) -> String {
+    format!("until [ -e {}/go ]; do sleep 0.02; done", dir.display())
+}
+
+/// Lets the command behind [`gate`] go on.
+pub(crate) fn open_gate(dir: &Path) {
+    std::fs::write(dir.join("go"), "").expect("the directory is there");
 }
 
 /// The texts of a tool result.

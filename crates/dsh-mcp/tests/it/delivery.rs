@@ -1,6 +1,6 @@
 //! What counts as told, and what is told again.
 
-use crate::client::{Client, Probe, core, texts};
+use crate::client::{Client, Probe, core, gate, open_gate, texts};
 use dsh_agent::{Notice, NoticeKey};
 use dsh_agent_core::Config;
 use dsh_llm::ContentBlock;
@@ -27,11 +27,15 @@ fn notice(key: &str) -> Notice {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_end_nobody_read_is_told_once_with_the_next_result_of_any_tool() {
     let mut client = Client::default().await;
-    let task = client.background("echo built; exit 3").await;
+    // Gated, so that the end is not told with the acknowledgement of the start already.
+    let scratch = tempfile::tempdir().unwrap();
+    let command = format!("{}; echo built; exit 3", gate(scratch.path()));
+    let task = client.background(&command).await;
+    open_gate(scratch.path());
     let told = client.until_told().await;
     assert_eq!(told.len(), 2);
     let expected = format!(
-        "\nbackground task {task} (bash: echo built; exit 3) finished [status: completed, exit code: 3]. \
+        "\nbackground task {task} (bash: {command}) finished [status: completed, exit code: 3]. \
          Read its output with task_output."
     );
     assert!(told[1].starts_with(&expected), "{told:?}");
@@ -93,14 +97,8 @@ async fn a_result_that_tells_the_end_never_carries_its_notice() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_wait_leaves_the_task_alive_and_its_end_untold() {
     let scratch = tempfile::tempdir().unwrap();
-    let sentinel = scratch.path().join("go");
     let mut client = Client::default().await;
-    let task = client
-        .background(&format!(
-            "until [ -e {} ]; do sleep 0.02; done",
-            sentinel.display()
-        ))
-        .await;
+    let task = client.background(&gate(scratch.path())).await;
     let wait = client
         .start_call("task_output", json!({"task_id": task, "wait": true}))
         .await;
@@ -109,7 +107,7 @@ async fn a_cancelled_wait_leaves_the_task_alive_and_its_end_untold() {
     client.settle().await;
     assert!(!client.has_answer(wait));
     assert!(client.call("task_list", json!({})).await[0].starts_with(&format!("{task} [bash] running")));
-    std::fs::write(&sentinel, "").unwrap();
+    open_gate(scratch.path());
     let told = client.until_told().await;
     assert!(told[1].contains(&format!("background task {task} ")), "{told:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, core, texts};
+use crate::client::{Client, core, gate, open_gate, texts};
 use dsh_agent_core::Config;
 use serde_json::{Value, json};
 
@@ -43,7 +43,11 @@ async fn every_task_is_a_resource() {
 #[tokio::test]
 async fn reading_one_consumes_nothing_and_tells_nobody() {
     let mut client = Client::default().await;
-    let task = client.background("echo one; exit 4").await;
+    // Gated, so that the end is not told with the acknowledgement of the start already.
+    let scratch = tempfile::tempdir().unwrap();
+    let command = format!("{}; echo one; exit 4", gate(scratch.path()));
+    let task = client.background(&command).await;
+    open_gate(scratch.path());
     let uri = format!("dsh://task/{task}");
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut ended = text(&mut client, &uri).await;

@@ -116,13 +116,13 @@ async fn a_tree_that_ends_by_itself_keeps_the_shells_exit() {
 async fn a_deadline_holds_in_the_background_too() {
     let harness = Harness::new();
     let args = json!({
-        "command": "echo up; sleep 60", "description": "x", "run_in_background": true, "timeoutMs": 700,
+        "command": "echo up; sleep 60", "description": "x", "run_in_background": true, "timeoutMs": 1500,
     });
     harness.call(args).await;
     let id = "bash-1".into();
     assert_eq!(
         harness.ended(&id).await,
-        "[status: killed, signal: SIGTERM; timed out after 700ms]"
+        "[status: killed, signal: SIGTERM; timed out after 1500ms]"
     );
     assert_eq!(harness.read(&id), "up\n");
 }

@@ -39,11 +39,11 @@ async fn c78_a_timeout_is_a_result() {
 async fn a_timeout_ends_subshells_that_spin() {
     let harness = Harness::new();
     let command = "echo before; ( echo $BASHPID > pid; while :; do :; done ) & wait";
-    let args = json!({ "command": command, "description": "spin", "timeoutMs": 500 });
+    let args = json!({ "command": command, "description": "spin", "timeoutMs": 1500 });
     let result = harness.call(args).await;
     assert_eq!(
         result.single_text().unwrap(),
-        "before\n[timed out after 500ms]\n[killed by signal: SIGTERM]"
+        "before\n[timed out after 1500ms]\n[killed by signal: SIGTERM]"
     );
     assert!(is_gone(harness.pid("pid").await));
 }
@@ -52,9 +52,9 @@ async fn a_timeout_ends_subshells_that_spin() {
 async fn c79_a_timeout_with_a_clean_exit_has_no_exit_marker() {
     let harness = Harness::new();
     let command = "trap 'exit 0' TERM; echo up; sleep 60 & wait";
-    let args = json!({ "command": command, "description": "trap", "timeoutMs": 500 });
+    let args = json!({ "command": command, "description": "trap", "timeoutMs": 1500 });
     let result = harness.call(args).await;
-    assert_eq!(result.single_text().unwrap(), "up\n[timed out after 500ms]");
+    assert_eq!(result.single_text().unwrap(), "up\n[timed out after 1500ms]");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

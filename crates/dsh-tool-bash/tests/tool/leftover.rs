@@ -72,11 +72,11 @@ async fn the_exact_note_and_the_kill_of_what_was_adopted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_foreground_timeout_is_not_the_adopted_tasks() {
     let harness = Harness::new();
-    let args = json!({ "command": SERVER, "description": "serve", "timeoutMs": 2000 });
+    let args = json!({ "command": SERVER, "description": "serve", "timeoutMs": 4000 });
     let began = std::time::Instant::now();
     harness.call(args).await;
     let id = "bash-1".into();
-    dsh_testkit::eventually("the timeout has passed", || began.elapsed().as_millis() > 2300).await;
+    dsh_testkit::eventually("the timeout has passed", || began.elapsed().as_millis() > 4300).await;
     assert!(!harness.task(&id).status.is_terminal());
     std::fs::write(harness.file("go"), "").unwrap();
     assert_eq!(harness.ended(&id).await, "[status: completed, exit code: 0]");
@@ -178,12 +178,13 @@ async fn a_pipe_held_outside_is_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_substitution_does_not_hold_the_call() {
     let harness = Harness::new();
+    // A moment after the shell, `tee` may still be there beside the one that becomes `sleep`.
     let text = harness
         .foreground("exec > >(tee log; exec sleep 60) 2>&1; echo hi")
         .await;
-    assert_eq!(
-        text,
-        "hi\n[1 process still running; adopted as background task bash-1]"
+    assert!(
+        text.starts_with("hi\n[") && text.ends_with(" still running; adopted as background task bash-1]"),
+        "{text}"
     );
     let id = "bash-1".into();
     harness.kill(&id);
