@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use dsh_bash::{Asked, EndReason, Found, Pipe, ShellExit};
+use dsh_testkit::eventually;
 use dsh_testkit::process::{Marker, is_gone};
 
 use crate::fixture::{Fixture, pid_in, said, text};
@@ -37,7 +38,7 @@ async fn every_way_out_of_the_group_ends_with_a_kill() {
     request.env.extend([marker.env()]);
     let process = fixture.start_request(request);
     said(&*process, "up").await;
-    assert!(marker.survivors().len() >= 5);
+    eventually("all members", || marker.survivors().len() >= 6).await;
     process.terminate(EndReason::Asked);
     let end = process.ended().await;
     assert_eq!(marker.survivors(), Vec::<u32>::new());
