@@ -156,7 +156,7 @@ fn what_is_written_reads_back_as_itself() {
 #[test]
 fn what_no_file_can_say_is_an_error() {
     let mut config = Config::default();
-    config.tool_bash.dsh_home = Some(OsStr::from_bytes(b"/home/\xff").into());
+    config.tool_bash.dsh_home = Some(OsStr::from_bytes(b"/srv/\xff").into());
     let refusal = config.to_toml().unwrap_err().to_string();
     assert!(
         refusal.starts_with("the configuration cannot be written as TOML: "),
