@@ -1,5 +1,6 @@
 //! A directory and a mark on every process of one test.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -75,10 +76,22 @@ impl Room {
     ///
     /// When `DSH_BIN` is not set.
     pub fn dsh(&self) -> Command {
-        let binary =
-            std::env::var_os("DSH_BIN").expect("DSH_BIN names the dsh binary: run `cargo xtask test`");
+        self.settle(Command::new(binary()))
+    }
+
+    /// A shell that reads `script`, in which `"$0"` is the `dsh` binary; otherwise as [`dsh`](Self::dsh).
+    ///
+    /// # Panics
+    ///
+    /// When `DSH_BIN` is not set.
+    pub fn shell(&self, script: &str) -> Command {
+        let mut command = self.settle(Command::new("sh"));
+        command.arg("-c").arg(script).arg(binary());
+        command
+    }
+
+    fn settle(&self, mut command: Command) -> Command {
         let (name, value) = self.mark();
-        let mut command = Command::new(binary);
         command
             .current_dir(self.work())
             .env_clear()
@@ -135,6 +148,10 @@ impl Room {
         let files: Vec<_> = files_below(&self.tmp());
         assert!(files.is_empty(), "left on disk: {files:?}");
     }
+}
+
+fn binary() -> OsString {
+    std::env::var_os("DSH_BIN").expect("DSH_BIN names the dsh binary: run `cargo xtask test`")
 }
 
 impl Default for Room {

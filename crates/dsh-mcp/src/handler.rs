@@ -128,10 +128,11 @@ impl ServerHandler for Handler {
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        params: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(self.view.list()))
+        let cursor = params.and_then(|params| params.cursor);
+        self.view.list(cursor.as_deref())
     }
 
     async fn list_resource_templates(

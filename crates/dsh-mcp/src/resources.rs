@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dsh_agent::Agent;
 use dsh_tasks::{AccessError, ReadError, TaskId, TaskRegistry, TaskSnapshot, TaskStatus};
 use rmcp::ErrorData;
-use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use rmcp::model::{ListResourcesResult, Resource, ResourceContents, ResourceTemplate};
 
 use crate::message::shown;
 
@@ -15,6 +15,9 @@ const PREFIX: &str = "dsh://task/";
 
 /// The most bytes of output that one read shows: the end of it, where there is more.
 const MAX_SHOWN: usize = 256 * 1024;
+
+/// How many entries one page of the list has.
+const PAGE: usize = 100;
 
 /// The tasks of one agent, as resources.
 #[derive(Clone)]
@@ -28,9 +31,28 @@ impl TaskView {
         Self { tasks, agent }
     }
 
-    /// Every task, as an entry of the list.
-    pub(crate) fn list(&self) -> Vec<Resource> {
-        self.snapshots().iter().map(entry).collect()
+    /// One page of the tasks in the order of their start: the first, or the one that a cursor asks for. The cursor is
+    /// the address of the last task of the page before, so tasks that come or go meanwhile move no entry.
+    ///
+    /// # Errors
+    ///
+    /// Invalid parameters when the cursor is no address of a task that this agent may see.
+    pub(crate) fn list(&self, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+        let tasks = self.snapshots();
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => match tasks.iter().position(|task| uri_of(&task.id) == cursor) {
+                Some(last) => last + 1,
+                None => return Err(bad_cursor(cursor)),
+            },
+        };
+        let rest = &tasks[start..];
+        let page = &rest[..rest.len().min(PAGE)];
+        let mut result = ListResourcesResult::with_all_items(page.iter().map(entry).collect());
+        if page.len() < rest.len() {
+            result.next_cursor = page.last().map(|task| uri_of(&task.id));
+        }
+        Ok(result)
     }
 
     /// How the addresses are made.
@@ -156,4 +178,10 @@ fn face(task: &TaskSnapshot) -> Face {
 
 fn not_found(error: &AccessError) -> ErrorData {
     ErrorData::resource_not_found(error.to_string(), None)
+}
+
+fn bad_cursor(cursor: &str) -> ErrorData {
+    let cursor = shown(cursor);
+    let reason = format!("no page begins at cursor {cursor}: ask for the first page, without a cursor");
+    ErrorData::invalid_params(reason, None)
 }

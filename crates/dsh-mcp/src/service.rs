@@ -1,5 +1,7 @@
 //! One connection from its first byte until nothing of it is left.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -35,7 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// The connection is over when `input` ends, when a write to `output` fails, when `stop` is cancelled, or when the
 /// services are shut down. Then, at once, every call in flight is cancelled and the agent is disposed, which ends its
-/// tasks; calls that were being served may still be answered for a moment, but nothing counts as delivered.
+/// tasks; calls that were being served may still be answered for a moment, but nothing counts as delivered. Cancelling
+/// `stop` when the connection is over for another reason takes the grace from what is being ended.
 ///
 /// # Errors
 ///
@@ -57,7 +60,11 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let connection = Connection::open(core.context())?;
-    Ok(connection.run(input, output, stop).await)
+    let impatient = hurry_when_stopped(connection.calls.clone(), stop.clone(), core);
+    tokio::select! {
+        served = connection.run(input, output, stop) => Ok(served),
+        never = impatient => match never {},
+    }
 }
 
 struct Connection {
@@ -149,6 +156,19 @@ impl Connection {
         }
         calls.cause().unwrap_or(Served::Stopped)
     }
+}
+
+/// Takes the grace from what is being ended when the caller asks for the end of a connection that is ending already.
+async fn hurry_when_stopped(calls: Calls, stop: CancellationToken, core: &AgentCore) -> Infallible {
+    calls.ended().cancelled().await;
+    match calls.cause() {
+        Some(Served::InputEnded | Served::OutputFailed) => {
+            stop.cancelled().await;
+            core.hurry();
+        }
+        Some(Served::Stopped) | None => {}
+    }
+    pending().await
 }
 
 /// Runs the SDK over the wire until there is nothing more to read and all answers are out.

@@ -25,7 +25,7 @@ pub struct RunningTask {
     pub age_ms: u64,
 }
 
-/// How many ids an error lists before it only counts the rest.
+/// How many ids an error lists, the newest of them; it only counts the rest.
 const LISTED_IDS: usize = 20;
 /// The most characters of a notice's summary.
 const SUMMARY_CHARS: usize = 120;
@@ -90,6 +90,12 @@ impl Vocabulary {
     /// The list without rows.
     pub fn empty_list(self) -> String {
         format!("(no background {}s)", self.word())
+    }
+
+    /// The last line of a list that leaves out tasks which ended before those it shows.
+    pub fn older_ended_not_shown(self, count: usize) -> String {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("({count} older ended {}{plural} not shown)", self.word())
     }
 
     /// The sentence that tells an owner of an end.
@@ -201,14 +207,13 @@ impl Vocabulary {
     }
 }
 
+/// The last of the items, which are the newest.
 fn listed(items: impl ExactSizeIterator<Item = String>) -> Option<String> {
     let rest = items.len().saturating_sub(LISTED_IDS);
-    let mut text = items.take(LISTED_IDS).collect::<Vec<_>>().join(", ");
-    if text.is_empty() {
-        return None;
+    let text = items.skip(rest).collect::<Vec<_>>().join(", ");
+    match rest {
+        _ if text.is_empty() => None,
+        0 => Some(text),
+        rest => Some(format!("{text}, and {rest} more")),
     }
-    if rest > 0 {
-        text.push_str(&format!(" and {rest} more"));
-    }
-    Some(text)
 }

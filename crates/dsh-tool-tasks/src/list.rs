@@ -1,5 +1,6 @@
 //! `task_list`: what the caller has running, and what has ended.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,6 +15,9 @@ use serde_json::Value;
 
 use crate::control::Control;
 use crate::value;
+
+/// How many ended tasks a list shows: those that ended last. What is live is always shown.
+const MAX_LISTED_ENDED: usize = 50;
 
 pub(crate) struct ListTool {
     control: Arc<Control>,
@@ -64,16 +68,31 @@ impl Tool for ListTool {
 
     async fn call(&self, args: Value, ctx: ToolContext) -> Result<ToolOutput, ToolError> {
         let ListArgs {} = decode(&self.schema, &args)?;
-        let tasks = self.control.tasks.list(ctx.caller.as_ref());
-        let text = if tasks.is_empty() {
-            self.control.vocabulary().empty_list()
-        } else {
-            tasks
-                .iter()
-                .map(TaskSnapshot::list_line)
-                .collect::<Vec<_>>()
-                .join("\n")
-        };
-        Ok(ToolOutput::text(text).value(tasks.iter().map(value::public).collect()))
+        let mut tasks = self.control.tasks.list(ctx.caller.as_ref());
+        let left_out = leave_out_older_ends(&mut tasks);
+        let vocabulary = self.control.vocabulary();
+        let mut lines: Vec<_> = tasks.iter().map(TaskSnapshot::list_line).collect();
+        if lines.is_empty() {
+            lines.push(vocabulary.empty_list());
+        }
+        if left_out > 0 {
+            lines.push(vocabulary.older_ended_not_shown(left_out));
+        }
+        Ok(ToolOutput::text(lines.join("\n")).value(tasks.iter().map(value::public).collect()))
     }
+}
+
+/// Keeps what is live and what ended last, and says how many others there were.
+fn leave_out_older_ends(tasks: &mut Vec<TaskSnapshot>) -> usize {
+    let ends = tasks.iter().enumerate();
+    let mut ends: Vec<_> = ends
+        .filter_map(|(at, task)| Some((task.finished_at?, at)))
+        .collect();
+    // Of two that ended in the same millisecond the one that was registered later is the newer.
+    ends.sort_unstable();
+    let older = ends.len().saturating_sub(MAX_LISTED_ENDED);
+    let older: HashSet<usize> = ends.drain(..older).map(|(_, at)| at).collect();
+    let mut at = 0..;
+    tasks.retain(|_| at.next().is_none_or(|at| !older.contains(&at)));
+    older.len()
 }

@@ -102,7 +102,12 @@ fn lists(vocabulary: Vocabulary, running: &TaskSnapshot, done: &TaskSnapshot) ->
         ..done.clone()
     };
     let rows = format!("{}\n{}", running.list_line(), second.list_line());
-    vec![("Some", rows), ("None", vocabulary.empty_list())]
+    let older = format!("{rows}\n{}", vocabulary.older_ended_not_shown(37));
+    vec![
+        ("Some", rows),
+        ("More ended than a list shows", older),
+        ("None", vocabulary.empty_list()),
+    ]
 }
 
 fn notices(vocabulary: Vocabulary, done: &TaskSnapshot) -> Examples {

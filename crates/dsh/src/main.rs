@@ -9,61 +9,59 @@
 //! | `dsh config surface` | print everything the model is shown under this configuration |
 //!
 //! Exit codes: 0 done (for `mcp`: the client closed its end), 1 failed, 2 wrong usage or configuration,
-//! 130 after SIGINT, 143 after SIGTERM.
+//! 129 after SIGHUP, 130 after SIGINT, 131 after SIGQUIT, 143 after SIGTERM. Started with SIGHUP ignored (`nohup`), it
+//! ignores SIGHUP.
 
 mod cli;
 mod demo;
+mod log;
 mod mcp;
+mod output;
 mod settings;
 mod signals;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use dsh_agent_core::AssembleError;
+
+use crate::signals::Hangup;
 
 fn main() -> ExitCode {
-    // First of all, while this process still has one thread: children must not inherit what was handed to us.
+    let hangup = Hangup::inherited();
+    // Before everything else, while this process still has one thread: children must not inherit what was handed to us.
     dsh_subprocess::guard_entry();
     let cli = cli::Cli::parse();
-    match run(cli) {
+    match run(cli, hangup) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("dsh: {failure}");
+            failure.tell();
             ExitCode::from(failure.code())
         }
     }
 }
 
-fn run(cli: cli::Cli) -> Result<u8, Failure> {
-    if let cli::Command::Config { action } = cli.command {
-        return settings::print(action, cli.config.as_deref());
+fn run(cli: cli::Cli, hangup: Hangup) -> Result<u8, Failure> {
+    let file = cli.config.as_deref();
+    match cli.command {
+        cli::Command::Mcp => work(mcp::run(settings::load(file)?, hangup)),
+        cli::Command::Demo => work(demo::run(settings::load(file)?, hangup)),
+        cli::Command::Config { action } => settings::print(action, file),
     }
-    let config = settings::load(cli.config.as_deref())?;
-    log_to_stderr();
+}
+
+/// Runs what starts commands, and returns its exit code.
+fn work(command: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+    let _flush = log::to_stderr();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let code = runtime.block_on(async {
-        match cli.command {
-            cli::Command::Mcp => mcp::run(config).await,
-            cli::Command::Demo => demo::run(config).await,
-            cli::Command::Config { .. } => Ok(0),
-        }
-    });
+    let code = runtime.block_on(command);
     // A read of stdin that blocks cannot be cancelled; everything else has been awaited by now.
     runtime.shutdown_background();
     code
-}
-
-/// Logs go to stderr, filtered by `RUST_LOG` (default `warn,rmcp=error`: the SDK warns of every error it answers): stdout belongs to the command's output.
-fn log_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,rmcp=error"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
 }
 
 /// Why the command could not do its work.
@@ -74,7 +72,7 @@ enum Failure {
     Config(#[from] dsh_agent_core::ConfigError),
     /// The services could not be put together.
     #[error("{0}")]
-    Assemble(#[from] dsh_agent_core::AssembleError),
+    Assemble(#[from] AssembleError),
     /// The prompt sections do not fit together.
     #[error("{0}")]
     Prompt(#[from] dsh_system_prompt::AssembleError),
@@ -84,16 +82,27 @@ enum Failure {
     /// The demonstration could not be set up.
     #[error("{0}")]
     Demo(#[from] demo::DemoError),
-    /// The operating system refused something at startup.
+    /// The operating system refused something, stdout for instance.
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
 
 impl Failure {
+    /// Says on stderr what went wrong, unless it is that nobody reads stdout any more.
+    fn tell(&self) {
+        if let Self::Io(error) | Self::Demo(demo::DemoError::Output(error)) = self
+            && error.kind() == std::io::ErrorKind::BrokenPipe
+        {
+            return;
+        }
+        // There is no third place to complain to.
+        let _ = writeln!(std::io::stderr(), "dsh: {self}");
+    }
+
     /// The exit code that goes with this failure.
     fn code(&self) -> u8 {
         match self {
-            Self::Config(_) => 2,
+            Self::Config(_) | Self::Assemble(AssembleError::Config(_)) => 2,
             Self::Assemble(_) | Self::Prompt(_) | Self::Serve(_) | Self::Demo(_) | Self::Io(_) => 1,
         }
     }

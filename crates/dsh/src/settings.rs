@@ -6,6 +6,7 @@ use dsh_agent_core::{AgentCore, Config, ConfigError};
 
 use crate::Failure;
 use crate::cli::ConfigAction;
+use crate::output::say;
 
 /// The configuration in force.
 ///
@@ -19,12 +20,12 @@ pub(crate) fn load(explicit: Option<&Path>) -> Result<Config, ConfigError> {
 /// `dsh config …`
 pub(crate) fn print(action: ConfigAction, explicit: Option<&Path>) -> Result<u8, Failure> {
     match action {
-        ConfigAction::Schema => println!("{:#}", Config::schema()),
+        ConfigAction::Schema => say(format_args!("{:#}", Config::schema()))?,
         ConfigAction::Show => {
             let (config, source) = Config::load(explicit)?;
-            println!("# {source}\n{}", config.to_toml()?);
+            say(format_args!("# {source}\n{}", config.to_toml()?))?;
         }
-        ConfigAction::Surface => print!("{}", surface(load(explicit)?)?),
+        ConfigAction::Surface => say(surface(load(explicit)?)?.trim_end())?,
     }
     Ok(0)
 }

@@ -2,6 +2,7 @@
 
 use std::process::{Output, Stdio};
 
+use dsh_testkit::eventually;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tests::Room;
@@ -32,23 +33,65 @@ async fn the_demonstration_shows_true_facts_only_and_leaves_nothing() {
     room.assert_empty();
 }
 
-#[tokio::test]
-async fn an_interrupted_demonstration_ends_what_it_started() {
-    let room = Room::new();
-    let child = room
-        .dsh()
-        .arg("demo")
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("dsh starts");
+/// Starts `command`, which runs the demonstration, waits until its server runs, and sends `signal` to it.
+async fn signalled(room: &Room, mut command: tokio::process::Command, signal: Signal) -> Output {
+    let child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let pid = Pid::from_raw(child.id().expect("it runs").cast_signed());
-    dsh_testkit::eventually("the server of the demonstration runs", || {
-        room.processes().len() >= 3
+    eventually("the server of the demonstration runs", || {
+        room.processes().iter().any(|pid| is_worker(*pid))
     })
     .await;
-    kill(pid, Signal::SIGINT).expect("the signal is sent");
-    let output = child.wait_with_output().await.expect("dsh ends");
-    assert_eq!(output.status.code(), Some(130));
+    kill(pid, signal).expect("the signal is sent");
+    child.wait_with_output().await.expect("dsh ends")
+}
+
+fn is_worker(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command| command == b"sleep\x00600\x00")
+}
+
+#[tokio::test]
+async fn every_termination_signal_ends_what_was_started() {
+    for (signal, code) in [
+        (Signal::SIGHUP, 129),
+        (Signal::SIGINT, 130),
+        (Signal::SIGQUIT, 131),
+        (Signal::SIGTERM, 143),
+    ] {
+        let room = Room::new();
+        let mut demo = room.dsh();
+        demo.arg("demo");
+        let output = signalled(&room, demo, signal).await;
+        assert_eq!(output.status.code(), Some(code), "{signal}");
+        room.assert_empty();
+    }
+}
+
+#[tokio::test]
+async fn under_nohup_a_hangup_changes_nothing() {
+    let room = Room::new();
+    let demo = room.shell("trap '' HUP; exec \"$0\" demo");
+    let output = signalled(&room, demo, Signal::SIGHUP).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    room.assert_empty();
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_is_no_reason_to_panic() {
+    let room = Room::new();
+    for command in ["demo", "config schema", "config show", "config surface"] {
+        let script = format!("(\"$0\" {command}; echo $? > status) | true");
+        let output = room.shell(&script).output().await.expect("the shell runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!told.contains("panicked"), "{command}: {told}");
+        eventually("the command ended", || {
+            std::fs::read_to_string(room.file("status")).is_ok_and(|status| !status.is_empty())
+        })
+        .await;
+        let status = std::fs::read_to_string(room.file("status")).expect("it is there");
+        // What fits into the pipe before the reader is gone is written.
+        assert!(["0\n", "1\n"].contains(&status.as_str()), "{command}: {status}");
+        std::fs::remove_file(room.file("status")).expect("it is there");
+    }
     room.assert_empty();
 }
 

@@ -1,11 +1,17 @@
 //! However the connection ends, everything that it started ends with it.
 
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use dsh_testkit::eventually;
 use dsh_testkit::process::{gone, is_gone};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use serde_json::json;
 use tests::{Exit, Room, Server, ServerOptions};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
 
 /// A command that stays until it is killed, with a child of its own.
 const STAYS: &str = "sleep 60 & echo $! > child; echo $$ > shell; wait";
@@ -79,6 +85,102 @@ async fn a_second_signal_skips_the_grace() {
     assert_eq!(server.exit().await, Exit::Code(143));
     assert!(is_gone(shell));
     server.room.assert_empty();
+}
+
+#[tokio::test]
+async fn a_signal_after_the_end_of_input_skips_the_grace() {
+    let config = "[bash]\ngrace_ms = 60000\n";
+    let mut server = Server::start_with(ServerOptions {
+        config,
+        ..ServerOptions::default()
+    })
+    .await;
+    server
+        .background("trap 'echo > told' TERM; sleep 60 & echo $$ > shell; while :; do wait; done")
+        .await;
+    let shell = server.room.pid("shell").await;
+    server.close_input();
+    server.room.made("told").await;
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.exit().await, Exit::Code(143));
+    assert!(is_gone(shell));
+    server.room.assert_empty();
+}
+
+/// More log than any pipe holds, and nobody who reads it.
+#[tokio::test]
+async fn an_unread_log_holds_nothing_up() {
+    let room = Room::new();
+    let mut server = room
+        .dsh()
+        .arg("mcp")
+        .env("RUST_LOG", "trace")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("dsh starts");
+    let mut input = server.stdin.take().expect("it is piped");
+    let mut answers = BufReader::new(server.stdout.take().expect("it is piped")).lines();
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}});
+    let filler = "x".repeat(1000);
+    let call = |id| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+        "name": "no such tool", "arguments": {"filler": filler}}})
+    };
+    for message in std::iter::once(hello).chain((1..=200).map(call)) {
+        input
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .expect("dsh reads");
+        answers.next_line().await.expect("dsh writes").expect("an answer");
+    }
+    drop(input);
+    assert_eq!(server.wait().await.expect("dsh ends").code(), Some(0));
+    let mut unread = Vec::new();
+    server
+        .stderr
+        .take()
+        .expect("it is piped")
+        .read_to_end(&mut unread)
+        .await
+        .expect("a log");
+    assert!(unread.len() >= 32_000, "only {} bytes were logged", unread.len());
+}
+
+#[tokio::test]
+async fn descriptors_that_do_not_block_are_served_too() {
+    let room = Room::new();
+    let (mut client, handed_over) = UnixStream::pair().expect("a pair");
+    // Both ends of the pair do not block; what is handed over stays so.
+    let handed_over = OwnedFd::from(handed_over.into_std().expect("a socket"));
+    let output = handed_over.try_clone().expect("a copy");
+    let seen_here = handed_over.try_clone().expect("a copy");
+    let mut server = room
+        .dsh()
+        .arg("mcp")
+        .stdin(handed_over)
+        .stdout(output)
+        .spawn()
+        .expect("dsh starts");
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    // A read before anything was sent would be told to try again, and that is not the end.
+    eventually("the server waits for its input", || {
+        !OFlag::from_bits_retain(fcntl(&seen_here, FcntlArg::F_GETFL).expect("flags"))
+            .contains(OFlag::O_NONBLOCK)
+    })
+    .await;
+    drop(seen_here);
+    client
+        .write_all(format!("{ping}\n").as_bytes())
+        .await
+        .expect("dsh reads");
+    let mut client = BufReader::new(client).lines();
+    let answer = client.next_line().await.expect("dsh writes").expect("an answer");
+    assert!(answer.contains("\"id\":1"), "{answer}");
+    drop(client);
+    assert_eq!(server.wait().await.expect("dsh ends").code(), Some(0));
 }
 
 #[tokio::test]

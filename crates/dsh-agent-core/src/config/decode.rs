@@ -3,7 +3,6 @@
 //! Serde stops at the first fault, so each key is decoded alone: what fails is named and left out, and the rest is
 //! decoded together, which can then fail no more.
 
-use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::Config;
@@ -22,31 +21,11 @@ pub(super) fn decode(text: &str) -> Result<Config, Vec<Fault>> {
         )]
     })?;
     let mut faults = Vec::new();
-    let mut config = Config::default();
-    let mut scalars = Table::new();
-    for (key, value) in root {
-        match (key.as_str(), value) {
-            ("tasks", Value::Table(table)) => config.tasks = each_key("tasks.", table, &mut faults),
-            ("tool_tasks", Value::Table(table)) => {
-                config.tool_tasks = each_key("tool_tasks.", table, &mut faults);
-            }
-            ("bash", Value::Table(table)) => config.bash = each_key("bash.", table, &mut faults),
-            ("tool_bash", Value::Table(table)) => {
-                config.tool_bash = each_key("tool_bash.", table, &mut faults)
-            }
-            ("tasks" | "tool_tasks" | "bash" | "tool_bash", other) => {
-                let found = other.type_str();
-                faults.push(Fault::new(
-                    &key,
-                    format!("must be a table ([{key}]), is a value of type {found}"),
-                ));
-            }
-            (_, value) => {
-                scalars.insert(key, value);
-            }
-        }
-    }
-    config.vocabulary = each_key::<Config>("", scalars, &mut faults).vocabulary;
+    let good = what_decodes(root, &mut faults);
+    let config = good.try_into().unwrap_or_else(|error: toml::de::Error| {
+        faults.push(Fault::new("", in_words(error.message())));
+        Config::default()
+    });
     faults.extend(config.faults());
     if faults.is_empty() {
         Ok(config)
@@ -55,22 +34,43 @@ pub(super) fn decode(text: &str) -> Result<Config, Vec<Fault>> {
     }
 }
 
-/// Decodes what can be decoded of a table, and names every key that cannot.
-fn each_key<T: DeserializeOwned + Default>(path: &str, table: Table, faults: &mut Vec<Fault>) -> T {
+/// The part of a file that decodes; every key that does not is named.
+fn what_decodes(root: Table, faults: &mut Vec<Fault>) -> Table {
     let mut good = Table::new();
-    for (key, value) in table {
-        let alone = Table::from_iter([(key.clone(), value.clone())]);
-        match alone.try_into::<T>() {
-            Ok(_) => {
-                good.insert(key, value);
+    for (key, value) in root {
+        let names_a_table = alone(&key, Table::new().into()).is_ok();
+        match value {
+            Value::Table(table) if names_a_table => {
+                let mut kept = Table::new();
+                for (inner, value) in table {
+                    let only = Table::from_iter([(inner.clone(), value.clone())]);
+                    match alone(&key, only.into()) {
+                        Ok(()) => _ = kept.insert(inner, value),
+                        Err(problem) => faults.push(Fault::new(&format!("{key}.{inner}"), problem)),
+                    }
+                }
+                good.insert(key, kept.into());
             }
-            Err(error) => faults.push(Fault::new(&format!("{path}{key}"), in_words(error.message()))),
+            other if names_a_table => {
+                let found = other.type_str();
+                let problem = format!("must be a table ([{key}]), is a value of type {found}");
+                faults.push(Fault::new(&key, problem));
+            }
+            value => match alone(&key, value.clone()) {
+                Ok(()) => _ = good.insert(key, value),
+                Err(problem) => faults.push(Fault::new(&key, problem)),
+            },
         }
     }
-    good.try_into().unwrap_or_else(|error: toml::de::Error| {
-        faults.push(Fault::new(path, in_words(error.message())));
-        T::default()
-    })
+    good
+}
+
+/// Whether a configuration may have `key` with this value, and nothing else; if not, why.
+fn alone(key: &str, value: Value) -> Result<(), String> {
+    Table::from_iter([(key.to_owned(), value)])
+        .try_into::<Config>()
+        .map(drop)
+        .map_err(|error| in_words(error.message()))
 }
 
 /// Serde's text with the names of Rust's types in words.

@@ -59,11 +59,11 @@ fn every_fault_is_named_at_once() {
         "#,
         expect![[r#"
             FILE: bash.allow_env: invalid type: integer `3`, expected a string
+            FILE: colour: unknown key `colour`, expected one of `vocabulary`, `tasks`, `tool_tasks`, `bash`, `tool_bash`
             FILE: tasks.dispose_timeout_ms: invalid type: string "soon", expected a number
             FILE: tasks.max_concurent: unknown key `max_concurent`, expected one of `max_concurrent_tasks_per_owner`, `retained_unowned`, `dispose_timeout_ms`
             FILE: tool_bash.leftover: unknown value `forget`, expected one of `adopt`, `end`, `leave`
             FILE: tool_tasks.enabled: invalid type: integer `1`, expected a boolean
-            FILE: colour: unknown key `colour`, expected one of `vocabulary`, `tasks`, `tool_tasks`, `bash`, `tool_bash`
             FILE: vocabulary: unknown value `chore`, expected `task` or `job`
             FILE: tasks.max_concurrent_tasks_per_owner: must be a whole number from 1 to 9007199254740991, is 0
             FILE: tool_tasks: tool-tasks: wait_timeout_ms (100) exceeds max_wait_timeout_ms (50)
@@ -94,6 +94,16 @@ fn a_table_must_be_a_table() {
         expect![[r#"
         FILE: bash: must be a table ([bash]), is a value of type array
         FILE: tasks: must be a table ([tasks]), is a value of type integer"#]],
+    );
+}
+
+#[test]
+fn a_table_that_nobody_knows_is_one_fault() {
+    check_faults(
+        "[colours]\na = 1\nb = 2",
+        expect![
+            "FILE: colours: unknown key `colours`, expected one of `vocabulary`, `tasks`, `tool_tasks`, `bash`, `tool_bash`"
+        ],
     );
 }
 
@@ -156,7 +166,7 @@ fn what_is_written_reads_back_as_itself() {
 #[test]
 fn what_no_file_can_say_is_an_error() {
     let mut config = Config::default();
-    config.tool_bash.dsh_home = Some(OsStr::from_bytes(b"/home/\xff").into());
+    config.tool_bash.dsh_home = Some(OsStr::from_bytes(b"/srv/\xff").into());
     let refusal = config.to_toml().unwrap_err().to_string();
     assert!(
         refusal.starts_with("the configuration cannot be written as TOML: "),

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::client::{Client, core, gate, open_gate, texts};
-use dsh_agent_core::Config;
+use dsh_agent_core::{AgentCore, Config};
+use dsh_tasks::{Outcome, StartSpec, Work};
 use serde_json::{Value, json};
 
 async fn read(client: &mut Client, uri: &str) -> Value {
@@ -38,6 +39,68 @@ async fn every_task_is_a_resource() {
     let id = client.request("resources/templates/list", json!({})).await;
     let templates = client.answer(id).await["result"]["resourceTemplates"].clone();
     assert_eq!(templates[0]["uriTemplate"], "dsh://task/{id}");
+}
+
+async fn page(client: &mut Client, params: Value) -> (Vec<String>, Value) {
+    let id = client.request("resources/list", params).await;
+    let result = client.answer(id).await["result"].clone();
+    let names = result["resources"].as_array().unwrap().iter();
+    let names = names.map(|entry| entry["name"].as_str().unwrap().to_owned());
+    (names.collect(), result["nextCursor"].clone())
+}
+
+fn start_and_end(core: &AgentCore, count: usize) {
+    for _ in 0..count {
+        let run = || Ok(Work::new(async { Outcome::completed() }, |_| Ok(())));
+        core.context()
+            .tasks
+            .start(StartSpec::new("work", "short", run))
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_long_list_comes_in_pages_with_the_newest_last() {
+    let mut config = Config::default();
+    config.tasks.max_concurrent_tasks_per_owner = 1000;
+    config.tasks.retained_unowned = 1000;
+    let core = core(config);
+    let mut client = Client::connected(core.clone()).await;
+    start_and_end(&core, 100);
+    assert_eq!(
+        page(&mut client, json!({})).await.1,
+        Value::Null,
+        "all on one page"
+    );
+    start_and_end(&core, 100);
+    let (mut listed, mut cursor) = page(&mut client, json!({})).await;
+    // What comes meanwhile moves no entry to another page.
+    start_and_end(&core, 1);
+    let mut sizes = vec![listed.len()];
+    while !cursor.is_null() && sizes.len() < 10 {
+        let (names, next) = page(&mut client, json!({"cursor": cursor})).await;
+        sizes.push(names.len());
+        listed.extend(names);
+        cursor = next;
+    }
+    assert_eq!(sizes, [100, 100, 1]);
+    let started: Vec<_> = (1..=201).map(|n| format!("work-{n}")).collect();
+    assert_eq!(listed, started);
+}
+
+#[tokio::test]
+async fn a_cursor_that_was_never_given_is_refused() {
+    let core = core(Config::default());
+    let mut client = Client::connected(core.clone()).await;
+    let mut other = Client::connected(core).await;
+    let task = other.background("sleep 600").await;
+    for cursor in ["", "2", "dsh://task/bash-99", &format!("dsh://task/{task}")] {
+        let id = client.request("resources/list", json!({"cursor": cursor})).await;
+        let answer = client.answer(id).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let reason = format!("no page begins at cursor {cursor}: ask for the first page, without a cursor");
+        assert_eq!(answer["error"]["message"], reason);
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use dsh_tasks::{Outcome, Serves, TaskId};
 use dsh_testkit::LogCapture;
 use tokio_util::sync::CancellationToken;
 
-use crate::common::{Producer, Rig, settled};
+use crate::common::{Producer, Rig, limit, settled};
 
 const MAX: usize = 64_000;
 
@@ -94,6 +94,27 @@ async fn t18_an_unknown_id_is_named_with_the_ids_that_exist() {
     rig.start(&Producer::new(), None);
     rig.start(&Producer::new(), None);
     assert_eq!(unknown(), "unknown task bash-99 (your tasks: bash-1, bash-2)");
+}
+
+#[tokio::test]
+async fn t18_of_very_many_ids_that_exist_the_newest_are_named() {
+    let rig = Rig::with(limit(1000));
+    let id = TaskId::from("bash-99");
+    let unknown = || rig.tasks.read(&id, None, MAX).unwrap_err().to_string();
+    let known = |from: usize, to: usize| -> String {
+        let ids: Vec<_> = (from..=to).map(|n| format!("bash-{n}")).collect();
+        ids.join(", ")
+    };
+    for _ in 1..=20 {
+        rig.start(&Producer::new(), None);
+    }
+    let all = format!("unknown task bash-99 (your tasks: {})", known(1, 20));
+    assert_eq!(unknown(), all);
+    for _ in 21..=25 {
+        rig.start(&Producer::new(), None);
+    }
+    let newest = format!("unknown task bash-99 (your tasks: {}, and 5 more)", known(6, 25));
+    assert_eq!(unknown(), newest);
 }
 
 #[tokio::test]

@@ -161,6 +161,18 @@ async fn t09_a_refusal_names_ages() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn t09_a_refusal_names_the_newest_of_very_many() {
+    let rig = Rig::with(limit(22));
+    for _ in 1..=22 {
+        rig.start(&Producer::new(), None);
+    }
+    let refused = rig.try_start(&Producer::new(), None).unwrap_err().to_string();
+    let named: Vec<_> = (3..=22).map(|n| format!("bash-{n} for 0s")).collect();
+    let expected = format!("(running: {}, and 2 more)", named.join(", "));
+    assert!(refused.ends_with(&expected), "{refused}");
+}
+
 #[tokio::test]
 async fn t10_a_kill_request_frees_no_slot() {
     let rig = Rig::with(limit(1));

@@ -1,6 +1,8 @@
 //! `task_list`, `task_kill`, and the cards of all three.
 
-use crate::support::{Cancel, Harness, Source, Spec};
+use std::time::Duration;
+
+use crate::support::{Cancel, HandTask, Harness, Source, Spec};
 use dsh_tasks::{Outcome, TaskStatus, Vocabulary};
 use dsh_tool_tasks::ToolTasksConfig;
 use dsh_tools::{CallCard, CardKind, Concurrency};
@@ -38,6 +40,50 @@ async fn t74_the_list_shows_the_callers_own_and_what_nobody_owns() {
     let theirs = harness.call("task_list", json!({}), Some(other.agent())).await;
     assert_eq!(theirs, "subagent-1 [subagent] running — look it up");
     drop(answer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn t74_of_very_many_that_ended_the_list_shows_those_that_ended_last() {
+    let harness = Harness::new();
+    let owner = harness.agent("owner");
+    let list = async || harness.execute("task_list", json!({}), Some(owner.agent())).await;
+    let end = async |task: HandTask| {
+        task.settle(Outcome::completed());
+        harness.terminal(&task.id, Some(owner.agent())).await;
+        tokio::time::advance(Duration::from_millis(1)).await;
+    };
+    let long = Spec::owned_by(owner.agent()).start(&harness);
+    let live = Spec::owned_by(owner.agent()).start(&harness);
+    for _ in 3..=52 {
+        end(Spec::owned_by(owner.agent()).start(&harness)).await;
+    }
+    let text = list().await.single_text().expect("a text").to_owned();
+    assert_eq!(text.lines().count(), 52, "as many as are shown whole: {text}");
+
+    end(long).await;
+    let result = list().await;
+    let shown: Vec<_> = [1, 2]
+        .into_iter()
+        .chain(4..=52)
+        .map(|n| format!("bash-{n}"))
+        .collect();
+    let text = result.single_text().expect("a text");
+    let (rows, last) = text.rsplit_once('\n').expect("lines");
+    let rows = rows.lines().map(|row| row.split(' ').next().expect("an id"));
+    assert_eq!(rows.collect::<Vec<_>>(), shown, "in the order of their start");
+    assert_eq!(last, "(1 older ended task not shown)");
+    let value = result.value.expect("a value");
+    let ids = value
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|task| task["id"].as_str());
+    assert_eq!(ids.flatten().collect::<Vec<_>>(), shown);
+
+    end(live).await;
+    let text = list().await.single_text().expect("a text").to_owned();
+    assert!(text.ends_with("\n(2 older ended tasks not shown)"), "{text}");
+    assert!(text.lines().count() == 51, "{text}");
 }
 
 #[tokio::test]

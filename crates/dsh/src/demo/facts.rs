@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::output::say;
+
 /// The claims so far, each with its verdict.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
@@ -48,11 +50,15 @@ impl Facts {
     }
 
     /// Prints every claim with its verdict.
-    pub(crate) fn print(&self) {
-        println!("\n== Facts");
+    pub(crate) fn print(&self) -> std::io::Result<()> {
+        say("\n== Facts")?;
         for (claim, holds) in &self.checked {
-            println!("{} {claim}", if *holds { "[true] " } else { "[FALSE]" });
+            say(format_args!(
+                "{} {claim}",
+                if *holds { "[true] " } else { "[FALSE]" }
+            ))?;
         }
+        Ok(())
     }
 }
 

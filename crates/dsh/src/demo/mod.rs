@@ -13,14 +13,14 @@ use dsh_agent_core::{AgentCore, Config};
 use dsh_session::SessionId;
 
 use crate::Failure;
-use crate::signals::Signals;
+use crate::signals::{Hangup, Signals};
 use facts::Facts;
 use story::Story;
 
 /// Runs the demonstration and returns its exit code: 0 when everything it showed was true, else 1; 130 or 143
 /// after a signal.
-pub(crate) async fn run(config: Config) -> Result<u8, Failure> {
-    let (signals, watcher) = Signals::listen()?;
+pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
+    let (signals, watcher) = Signals::listen(hangup)?;
     let core = AgentCore::assemble(config)?;
     let work = async {
         let told = tokio::select! {
@@ -37,15 +37,15 @@ pub(crate) async fn run(config: Config) -> Result<u8, Failure> {
     };
     match told {
         None => Ok(signals.exit_code()),
-        Some(facts) => Ok(conclude(facts?)),
+        Some(facts) => Ok(conclude(facts?)?),
     }
 }
 
 /// Checks what can only be checked after the end, prints every fact, and turns them into an exit code.
-fn conclude(mut facts: Facts) -> u8 {
+fn conclude(mut facts: Facts) -> std::io::Result<u8> {
     facts.everything_is_gone();
-    facts.print();
-    u8::from(!facts.all_hold())
+    facts.print()?;
+    Ok(u8::from(!facts.all_hold()))
 }
 
 /// Creates the agent, lets it act, and ends it.
@@ -73,6 +73,9 @@ pub(crate) enum DemoError {
     /// The agent could not be ended.
     #[error("cannot end the agent: {0}")]
     End(#[from] dsh_scope::CloseError),
+    /// Nobody can read the transcript.
+    #[error("cannot write to stdout: {0}")]
+    Output(#[from] std::io::Error),
     /// A tool answered something else than the id of a new task.
     #[error("no task was started: {0}")]
     NotStarted(String),

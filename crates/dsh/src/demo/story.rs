@@ -1,5 +1,6 @@
 //! The story of the demonstration, chapter by chapter.
 
+use std::io;
 use std::sync::Arc;
 
 use dsh_agent::Agent;
@@ -38,37 +39,38 @@ impl<'a> Story<'a> {
     /// Tells it, and returns what it claims.
     pub(crate) async fn tell(mut self) -> Result<Facts, DemoError> {
         let (build, server) = self.two_commands_in_the_background().await?;
-        self.something_else_meanwhile().await;
-        self.the_build_is_told_and_collected(&build).await;
+        self.something_else_meanwhile().await?;
+        self.the_build_is_told_and_collected(&build).await?;
         self.a_producer_of_its_own_kind().await?;
-        self.the_server_is_killed(&server).await;
-        self.the_list_is_complete().await;
+        self.the_server_is_killed(&server).await?;
+        self.the_list_is_complete().await?;
         Ok(self.facts)
     }
 
     async fn two_commands_in_the_background(&mut self) -> Result<(String, String), DemoError> {
         self.transcript
-            .chapter("Two commands go to the background; the agent is not held up.");
+            .chapter("Two commands go to the background; the agent is not held up.")?;
         let build = self.transcript.start("Build the project", BUILD).await?;
         let server = self.transcript.start("Start the server", SERVER).await?;
         Ok((build, server))
     }
 
-    async fn something_else_meanwhile(&mut self) {
-        self.transcript.chapter("Meanwhile it does something else.");
+    async fn something_else_meanwhile(&mut self) -> io::Result<()> {
+        self.transcript.chapter("Meanwhile it does something else.")?;
         let arguments =
             json!({"command": "echo \"meanwhile: $((6 * 7))\"", "description": "Do some arithmetic"});
-        let said = self.transcript.call("bash", arguments).await;
+        let said = self.transcript.call("bash", arguments).await?;
         self.facts.check(
             "a foreground command ran beside the two tasks",
             said.contains("meanwhile: 42"),
         );
+        Ok(())
     }
 
-    async fn the_build_is_told_and_collected(&mut self, build: &str) {
+    async fn the_build_is_told_and_collected(&mut self, build: &str) -> io::Result<()> {
         self.transcript
-            .chapter("It is told that the build finished, without having asked.");
-        let notice = self.transcript.notice().await;
+            .chapter("It is told that the build finished, without having asked.")?;
+        let notice = self.transcript.notice().await?;
         let about_the_build = notice.contains(&format!("{build} (bash: "));
         let with_its_exit_code = notice.contains("[status: completed, exit code: 0]");
         self.facts.check(
@@ -77,21 +79,22 @@ impl<'a> Story<'a> {
         );
         let output = self
             .control(self.output_tool(), json!({ self.id_param(): build }))
-            .await;
+            .await?;
         self.facts.check(
             "its output is all there",
             output.starts_with("fetch\ncompile\nlink\nbuild finished\n"),
         );
+        Ok(())
     }
 
     async fn a_producer_of_its_own_kind(&mut self) -> Result<(), DemoError> {
         self.transcript
-            .chapter("A producer of its own kind: work whose result is there when it is done.");
+            .chapter("A producer of its own kind: work whose result is there when it is done.")?;
         let report = report::start(&self.context.tasks, Arc::clone(self.agent))?;
         self.transcript
-            .note(&format!("started {report} through the registry's public API"));
+            .note(&format!("started {report} through the registry's public API"))?;
         let arguments = json!({ self.id_param(): report.to_string(), "wait": true });
-        let result = self.control(self.output_tool(), arguments).await;
+        let result = self.control(self.output_tool(), arguments).await?;
         self.facts.check(
             "the wait delivered the result",
             result.starts_with("2 + 2 is 4, and 6 * 7 is 42"),
@@ -99,31 +102,37 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    async fn the_server_is_killed(&mut self, server: &str) {
-        self.transcript.chapter("The server is no longer needed.");
-        let said = self
+    async fn the_server_is_killed(&mut self, server: &str) -> io::Result<()> {
+        self.transcript.chapter("The server is no longer needed.")?;
+        let mut said = self
             .control(self.output_tool(), json!({ self.id_param(): server }))
-            .await;
+            .await?;
+        // On a busy machine it may not have come to its second line yet.
+        while said.matches(" pid ").count() < 2 && said.ends_with("[status: running]") {
+            let look = json!({ self.id_param(): server, "wait": true, "timeout_ms": 500 });
+            said = said + "\n" + &self.control(self.output_tool(), look).await?;
+        }
         self.facts.watch_pids(&said);
         let kill = json!({ self.id_param(): server, "reason": "the demonstration is over" });
         self.control(self.context.tasks.vocabulary().kill_tool(), kill)
-            .await;
+            .await?;
         let end = self
             .control(
                 self.output_tool(),
                 json!({ self.id_param(): server, "wait": true }),
             )
-            .await;
+            .await?;
         let as_asked = end.ends_with("[status: killed, signal: SIGTERM]");
         self.facts
             .check("the server ended by the signal it was sent", as_asked);
         self.facts.both_pids_are_gone();
+        Ok(())
     }
 
-    async fn the_list_is_complete(&mut self) {
+    async fn the_list_is_complete(&mut self) -> io::Result<()> {
         let list = self
             .control(self.context.tasks.vocabulary().list_tool(), json!({}))
-            .await;
+            .await?;
         let all_ended = !list.contains(" running") && !list.contains(" stopping");
         self.facts.check(
             "the list shows three tasks, all of them ended",
@@ -131,9 +140,10 @@ impl<'a> Story<'a> {
         );
         self.facts
             .check("nothing was told twice", self.agent.inbox().pending() == 0);
+        Ok(())
     }
 
-    async fn control(&mut self, tool: &str, arguments: Value) -> String {
+    async fn control(&mut self, tool: &str, arguments: Value) -> io::Result<String> {
         self.transcript.call(tool, arguments).await
     }
 

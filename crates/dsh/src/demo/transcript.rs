@@ -1,5 +1,6 @@
 //! Calls through the real tool pipeline, logged and printed as they happen.
 
+use std::io;
 use std::sync::Arc;
 
 use dsh_agent::Agent;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::DemoError;
+use crate::output::say;
 
 /// One agent's calls and what came back.
 pub(crate) struct Transcript<'a> {
@@ -29,20 +31,20 @@ impl<'a> Transcript<'a> {
     }
 
     /// Prints a heading.
-    pub(crate) fn chapter(&self, heading: &str) {
-        println!("\n== {heading}");
+    pub(crate) fn chapter(&self, heading: &str) -> io::Result<()> {
+        say(format_args!("\n== {heading}"))
     }
 
     /// Prints a remark.
-    pub(crate) fn note(&self, remark: &str) {
-        println!("-- {remark}");
+    pub(crate) fn note(&self, remark: &str) -> io::Result<()> {
+        say(format_args!("-- {remark}"))
     }
 
     /// Calls a tool. The result counts as delivered once it is in the session log.
-    pub(crate) async fn call(&mut self, tool: &str, args: Value) -> String {
+    pub(crate) async fn call(&mut self, tool: &str, args: Value) -> io::Result<String> {
         self.calls += 1;
         let call_id = CallId::new(format!("call-{}", self.calls));
-        println!(">> {tool} {args}");
+        say(format_args!(">> {tool} {args}"))?;
         let session = self.agent.session();
         session.append(EventData::ToolCall {
             call_id: call_id.clone(),
@@ -62,14 +64,14 @@ impl<'a> Transcript<'a> {
             is_error: result.is_error,
         });
         result.deliveries.deliver_all();
-        print_indented("<< ", &text);
-        text
+        say_indented("<< ", &text)?;
+        Ok(text)
     }
 
     /// Starts a background command and returns its task's id.
     pub(crate) async fn start(&mut self, description: &str, command: &str) -> Result<String, DemoError> {
         let args = json!({"command": command, "description": description, "run_in_background": true});
-        let answer = self.call("bash", args).await;
+        let answer = self.call("bash", args).await?;
         match answer
             .strip_prefix("started background ")
             .and_then(|rest| rest.split_once(' '))
@@ -80,7 +82,7 @@ impl<'a> Transcript<'a> {
     }
 
     /// Waits until the agent is told something, and logs it as the model would see it.
-    pub(crate) async fn notice(&mut self) -> String {
+    pub(crate) async fn notice(&mut self) -> io::Result<String> {
         let inbox = self.agent.inbox();
         inbox.arrived().await;
         let lease = inbox.lease();
@@ -93,14 +95,14 @@ impl<'a> Transcript<'a> {
         }
         lease.commit();
         let told = told.join("\n");
-        print_indented("!! ", &told);
-        told
+        say_indented("!! ", &told)?;
+        Ok(told)
     }
 }
 
 /// Prints a text with a mark before its first line and the others aligned below.
-fn print_indented(mark: &str, text: &str) {
-    for (number, line) in text.lines().enumerate() {
-        println!("{}{line}", if number == 0 { mark } else { "   " });
-    }
+fn say_indented(mark: &str, text: &str) -> io::Result<()> {
+    let mut lines = text.lines();
+    say(format_args!("{mark}{}", lines.next().unwrap_or_default()))?;
+    lines.try_for_each(|line| say(format_args!("   {line}")))
 }
