@@ -108,7 +108,10 @@ impl OutputLog {
     /// Says that nothing more will come: unfinished characters are shown, and waiters wake. Closing twice is fine.
     pub fn close(&self) {
         let mut writer = self.writer();
-        self.core().closed = true;
+        let mut core = self.core();
+        core.closed = true;
+        core.window.shrink();
+        drop(core);
         self.finish_file(&mut writer);
         drop(writer);
         self.shared.changes.send_replace(true);

@@ -35,6 +35,12 @@ impl Window {
         self.tail.extend(rest);
     }
 
+    /// Gives back the room for more: a log that has ended may be kept for long.
+    pub(crate) fn shrink(&mut self) {
+        self.head.shrink_to_fit();
+        self.tail.shrink_to_fit();
+    }
+
     /// Bytes ever appended.
     pub(crate) fn len(&self) -> u64 {
         self.len
@@ -79,3 +85,6 @@ pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
 fn to_index(offset: u64) -> usize {
     offset as usize
 }
+
+#[cfg(test)]
+mod tests;
