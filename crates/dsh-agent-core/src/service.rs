@@ -6,6 +6,7 @@ use dsh_agent::AgentRegistry;
 use dsh_bash::BashExecutor;
 use dsh_bash_local::LocalBash;
 use dsh_scope::Scope;
+use dsh_subprocess::Launcher;
 use dsh_system_prompt::PromptRegistry;
 use dsh_tasks::TaskRegistry;
 use dsh_tools::ToolRegistry;
@@ -51,6 +52,20 @@ impl AgentCore {
     ///
     /// Outside a tokio runtime.
     pub fn assemble(config: Config) -> Result<Self, AssembleError> {
+        Self::assemble_with(config, Launcher::groups())
+    }
+
+    /// As [`assemble`](Self::assemble), with a way to start commands that is not process groups: it decides what
+    /// belongs to a command, and what its end proves.
+    ///
+    /// # Errors
+    ///
+    /// As [`assemble`](Self::assemble).
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn assemble_with(config: Config, launcher: Launcher) -> Result<Self, AssembleError> {
         let faults = config.faults();
         if !faults.is_empty() {
             return Err(ConfigError::Faults {
@@ -64,7 +79,8 @@ impl AgentCore {
         let tools = ToolRegistry::new();
         let prompts = PromptRegistry::new();
         // The executor closes after the registry: by then the registry has ended every task with its true cause.
-        let bash: Arc<dyn BashExecutor> = Arc::new(LocalBash::install(&scope, config.bash.clone())?);
+        let bash: Arc<dyn BashExecutor> =
+            Arc::new(LocalBash::with_launcher(&scope, config.bash.clone(), launcher)?);
         let tasks = TaskRegistry::install(
             &scope,
             dsh_tasks::Deps {

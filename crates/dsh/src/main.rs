@@ -17,6 +17,7 @@ mod demo;
 mod log;
 mod mcp;
 mod output;
+mod services;
 mod settings;
 mod signals;
 

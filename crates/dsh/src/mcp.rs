@@ -2,11 +2,12 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use dsh_agent_core::{AgentCore, Config};
+use dsh_agent_core::Config;
 
 use rustix::fs::OFlags;
 
 use crate::Failure;
+use crate::services;
 use crate::signals::{Hangup, Signals};
 
 /// Serves until the client closes its end or a signal comes, ends everything that was started, and returns the
@@ -17,7 +18,7 @@ pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
     for descriptor in [input.as_fd(), output.as_fd()] {
         block(descriptor)?;
     }
-    let core = AgentCore::assemble(config)?;
+    let core = services::assemble(config)?;
     let work = async {
         let served = dsh_mcp::serve(
             &core,

@@ -1,6 +1,7 @@
 //! What the demonstration claims, and whether it was so.
 
 use std::fs;
+use std::time::Duration;
 
 use crate::output::say;
 
@@ -36,12 +37,17 @@ impl Facts {
         );
     }
 
-    /// Claims that this process has no child left at all.
-    pub(crate) fn everything_is_gone(&mut self) {
-        self.check(
-            "after the shutdown no process of ours is left",
-            children().is_empty(),
-        );
+    /// Claims that this process has no child left at all. What guarded the commands gets a moment to leave.
+    pub(crate) async fn everything_is_gone(&mut self) {
+        let none_left = async {
+            while !children().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let gone = tokio::time::timeout(Duration::from_secs(5), none_left)
+            .await
+            .is_ok();
+        self.check("after the shutdown no process of ours is left", gone);
     }
 
     /// Whether every claim held.

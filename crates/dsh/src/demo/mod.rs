@@ -13,6 +13,7 @@ use dsh_agent_core::{AgentCore, Config};
 use dsh_session::SessionId;
 
 use crate::Failure;
+use crate::services;
 use crate::signals::{Hangup, Signals};
 use facts::Facts;
 use story::Story;
@@ -21,7 +22,7 @@ use story::Story;
 /// after a signal.
 pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
     let (signals, watcher) = Signals::listen(hangup)?;
-    let core = AgentCore::assemble(config)?;
+    let core = services::assemble(config)?;
     let work = async {
         let told = tokio::select! {
             told = tell(&core) => Some(told),
@@ -37,13 +38,17 @@ pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
     };
     match told {
         None => Ok(signals.exit_code()),
-        Some(facts) => Ok(conclude(facts?)?),
+        Some(facts) => {
+            // With the services go the processes that guard commands.
+            drop(core);
+            Ok(conclude(facts?).await?)
+        }
     }
 }
 
 /// Checks what can only be checked after the end, prints every fact, and turns them into an exit code.
-fn conclude(mut facts: Facts) -> std::io::Result<u8> {
-    facts.everything_is_gone();
+async fn conclude(mut facts: Facts) -> std::io::Result<u8> {
+    facts.everything_is_gone().await;
     facts.print()?;
     Ok(u8::from(!facts.all_hold()))
 }

@@ -1,0 +1,14 @@
+//! The services of this program: the bundle, with commands under guards.
+
+use dsh_agent_core::{AgentCore, AssembleError, Config};
+use dsh_subprocess::{GuardConfig, Launcher};
+
+/// Puts the services together. Commands run under guards of this very program, where the system has what that needs;
+/// elsewhere in process groups, which the log says.
+pub(crate) fn assemble(config: Config) -> Result<AgentCore, AssembleError> {
+    let launcher = Launcher::guarded(GuardConfig::own_program()).unwrap_or_else(|error| {
+        tracing::warn!("commands run in process groups only: {error}");
+        Launcher::groups()
+    });
+    AgentCore::assemble_with(config, launcher)
+}
