@@ -38,7 +38,8 @@ pub(crate) fn outcome(end: End) -> Outcome {
 
 fn verdict(exit: &ShellExit, asked: Option<&Asked>) -> Outcome {
     match (exit, asked) {
-        (ShellExit::Failed { .. }, _) | (ShellExit::Unseen { .. }, None) => Outcome::failed(),
+        // Whoever did not see the end cannot say that it came as asked.
+        (ShellExit::Failed { .. } | ShellExit::Unseen { .. }, _) => Outcome::failed(),
         (ShellExit::Signal { .. }, _) | (_, Some(_)) => Outcome::killed(),
         (ShellExit::Code(_), None) => Outcome::completed(),
     }

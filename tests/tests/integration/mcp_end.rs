@@ -107,6 +107,47 @@ async fn a_signal_after_the_end_of_input_skips_the_grace() {
     server.room.assert_empty();
 }
 
+#[tokio::test]
+async fn a_killed_server_leaves_nothing_wherever_its_commands_went() {
+    let mut server = Server::start().await;
+    server
+        .background("setsid sleep 60 & (setsid sh -c 'trap \"\" TERM; echo $$ > child; while :; do sleep 1; done' &) ; echo $$ > shell; wait")
+        .await;
+    server.room.pid("shell").await;
+    server.room.pid("child").await;
+    server.signal(Signal::SIGKILL);
+    assert_eq!(server.exit().await, Exit::Signal(9));
+    eventually("its commands and their guards are gone", || {
+        server.room.processes().is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_command_that_leaves_its_group_ends_with_its_task() {
+    let mut server = Server::start().await;
+    let id = server
+        .background("(echo a; timeout 60 setsid sleep 61; echo b) & setsid sleep 62 > /dev/null 2>&1 & echo $$ > shell; wait")
+        .await;
+    server.room.pid("shell").await;
+    server.kill(&id).await;
+    let end = server.wait(&id).await;
+    assert!(end.ok().contains("[status: killed"), "{end:?}");
+    assert!(
+        server
+            .room
+            .processes()
+            .iter()
+            .all(|pid| *pid == server.pid() || !is_sleep(*pid)),
+        "{end:?}"
+    );
+    server.close().await;
+}
+
+fn is_sleep(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command| command.starts_with(b"sleep\x00"))
+}
+
 /// More log than any pipe holds, and nobody who reads it.
 #[tokio::test]
 async fn an_unread_log_holds_nothing_up() {

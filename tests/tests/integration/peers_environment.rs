@@ -54,7 +54,7 @@ async fn secrets_of_the_server_do_not_reach_a_command() {
 async fn a_command_has_three_descriptors_and_default_signals() {
     let mut server = Server::start().await;
     let reply = server
-        .bash("ls /proc/$$/fd; grep -E '^Sig(Blk|Ign)' /proc/$$/status")
+        .bash("ls /proc/$$/fd; grep -E '^Sig(Blk|Ign)' /proc/self/status")
         .await;
     let lines: Vec<&str> = reply.ok().lines().collect();
     let descriptors: Vec<&str> = lines

@@ -56,25 +56,24 @@ async fn later_output_of_an_adopted_child_arrives() {
 }
 
 #[tokio::test]
-async fn a_holder_outside_the_group_is_named_after_a_bounded_drain() {
-    let config = "[bash]\ngrace_ms = 500\n";
-    let mut server = Server::start_with(ServerOptions {
-        config,
-        ..ServerOptions::default()
-    })
-    .await;
+async fn a_session_of_its_own_that_holds_the_pipe_is_adopted_and_can_be_killed() {
+    let mut server = Server::start().await;
     let began = Instant::now();
-    // The holder leaves the group, so it has to be bounded by itself.
-    let reply = server.bash("setsid sleep 25 & echo $! > holder; until [ \"$(ps -o sid= -p $!)\" -eq $! ]; do :; done; echo hi").await;
+    let reply = server.bash("setsid sleep 60 & echo $! > holder; until [ \"$(ps -o sid= -p $!)\" -eq $! ]; do :; done; echo hi").await;
     assert!(began.elapsed() < BOUND, "took {:?}", began.elapsed());
-    assert_eq!(reply.ok(), "hi\n[pipe still held by a process outside the tree]");
-    let holder = server.room.pid("holder").await;
-    // At this level of containment the session that left is not ours to end, and nothing claims that it ended.
-    _ = nix::sys::signal::kill(
-        nix::unistd::Pid::from_raw(holder.cast_signed()),
-        nix::sys::signal::Signal::SIGKILL,
+    assert_eq!(
+        reply.ok(),
+        "hi\n[1 process still running; adopted as background task bash-1]"
     );
-    dsh_testkit::process::gone(holder).await;
+    let holder = server.room.pid("holder").await;
+    server.kill("bash-1").await;
+    let end = server.wait("bash-1").await;
+    assert!(
+        end.ok()
+            .ends_with("[status: killed, shell had exited with code 0]"),
+        "{end:?}"
+    );
+    assert!(dsh_testkit::process::is_gone(holder));
     server.close().await;
 }
 

@@ -84,7 +84,7 @@ fn an_unseen_exit_is_never_an_exit_code() {
         asked: asked(EndReason::Asked, Found::ShellRunning),
         ..lost
     };
-    assert_eq!(outcome(killed).status(), OutcomeStatus::Killed);
+    assert_eq!(outcome(killed).status(), OutcomeStatus::Failed);
 }
 
 #[test]
