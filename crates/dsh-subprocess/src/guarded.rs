@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 use tokio::sync::watch;
 
 use crate::facts::Member;
-use crate::guard::members::{has_exited, members};
+use crate::guard::members::{Seen, walk_below};
 use crate::guard::wire::{Order, send};
 use crate::platform;
 use crate::supervisor::{Ready, Supervisor};
@@ -62,9 +62,9 @@ impl Guarded {
         self.leader
     }
 
-    /// Its number is surely its own while [`Guarded::signal_guard`] reaches it.
-    pub(crate) fn guard(&self) -> Pid {
-        self.guard
+    /// Whether the leader was heard of. If not, its guard's number stands for it.
+    pub(crate) fn leader_is_known(&self) -> bool {
+        self.leader != self.guard
     }
 
     pub(crate) fn asked(&self) -> Option<Asked> {
@@ -108,17 +108,18 @@ impl Guarded {
         {
             return Vec::new();
         }
-        let members = members(self.guard, &|_| false)
-            .into_iter()
-            .filter(|member| member.pid != self.leader)
-            .map(|member| platform::describe(member.pid))
-            .collect();
-        // While the guard lives its number is its own, and so was what was seen below it.
-        if has_exited(&self.process) {
-            Vec::new()
-        } else {
-            members
-        }
+        let mut members = Vec::new();
+        self.walk(&mut |member| {
+            if member.pid != self.leader {
+                members.push(platform::describe(member.pid));
+            }
+        });
+        members
+    }
+
+    /// Calls `visit` for everybody below the guard, as long as that lives.
+    pub(crate) fn walk(&self, visit: &mut dyn FnMut(Seen)) {
+        walk_below(self.guard, &self.process, visit);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Asked>> {

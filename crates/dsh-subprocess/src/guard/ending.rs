@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
-use super::members::{Seen, children, group_of, members, walk};
+use super::members::{Seen, children, group_of, walk};
 use crate::facts::Member;
 use crate::pace::Pace;
 use crate::platform;
@@ -30,7 +30,7 @@ pub(super) enum Leader {
 ///
 /// First to the leader's group as a whole: no later command of a script starts. Then to each member outside.
 pub(super) fn term(leader: Pid, state: Leader) {
-    let before = members(getpid(), &|_| false);
+    let before = members();
     let group = leader.as_raw_nonzero().get();
     let pinned = match state {
         Leader::Unreaped => group_of(leader) == Some(group),
@@ -53,7 +53,7 @@ pub(super) fn term(leader: Pid, state: Leader) {
     before.iter().for_each(&mut tell);
     // Again for whoever was missed: its parent went meanwhile, it was just being born, or it was in the group when it
     // was met and left before the group was told.
-    members(getpid(), &|_| false).iter().for_each(tell);
+    members().iter().for_each(tell);
 }
 
 /// The KILLs, until somebody sees that nobody is left.
@@ -99,13 +99,20 @@ impl Killing {
         if self.named || !bound_passed {
             return None;
         }
-        let survivors: Vec<_> = members(getpid(), spared)
-            .into_iter()
-            .map(|member| platform::describe(member.pid))
-            .collect();
+        let mut survivors = Vec::new();
+        walk(spared, &mut |member| {
+            survivors.push(platform::describe(member.pid))
+        });
         self.named = true;
         Some(survivors)
     }
+}
+
+/// Everybody below this process, each with an open descriptor.
+fn members() -> Vec<Seen> {
+    let mut members = Vec::new();
+    walk(&|_| false, &mut |seen| members.push(seen));
+    members
 }
 
 fn kill(spared: &dyn Fn(Pid) -> bool) {
@@ -120,7 +127,7 @@ fn kill(spared: &dyn Fn(Pid) -> bool) {
             None => drop(kill_process(child, Signal::KILL)),
         }
     }
-    walk(getpid(), spared, &mut |member| member.signal(Signal::KILL));
+    walk(spared, &mut |member| member.signal(Signal::KILL));
 }
 
 fn may_kill(group: Pid) -> bool {

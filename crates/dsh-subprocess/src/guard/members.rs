@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use nix::unistd::getpgid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
 use crate::platform::{Status, status};
 
@@ -40,25 +40,25 @@ impl Seen {
     }
 }
 
-/// Calls `visit` for each member below `root`, children before their parent. The children of `root` that
-/// `spared` names are left out, with all below them. `root` must keep its number meanwhile.
-pub(crate) fn walk(root: Pid, spared: &dyn Fn(Pid) -> bool, visit: &mut dyn FnMut(Seen)) {
-    for pid in children(root) {
+/// Calls `visit` for each member below this process, children before their parent. The children of this process
+/// that `spared` names are left out, with all below them.
+pub(super) fn walk(spared: &dyn Fn(Pid) -> bool, visit: &mut dyn FnMut(Seen)) {
+    for pid in children(getpid()) {
         if !spared(pid) {
-            descend(pid, root, &|| true, visit);
+            descend(pid, getpid(), &|| true, visit);
         }
     }
 }
 
-/// As [`walk`], all of them at once.
-pub(crate) fn members(root: Pid, spared: &dyn Fn(Pid) -> bool) -> Vec<Seen> {
-    let mut members = Vec::new();
-    walk(root, spared, &mut |seen| members.push(seen));
-    members
+/// As [`walk`], below another process. Shows nobody once that has exited, whoever has its number then.
+pub(crate) fn walk_below(root: Pid, process: &OwnedFd, visit: &mut dyn FnMut(Seen)) {
+    for pid in children(root) {
+        descend(pid, root, &|| !has_exited(process), visit);
+    }
 }
 
 /// The children of a process, zombies too.
-pub(crate) fn children(pid: Pid) -> Vec<Pid> {
+pub(super) fn children(pid: Pid) -> Vec<Pid> {
     static LISTED: OnceLock<bool> = OnceLock::new();
     let listed = LISTED.get_or_init(|| fs::exists("/proc/thread-self/children").unwrap_or(false));
     if *listed {
@@ -69,7 +69,7 @@ pub(crate) fn children(pid: Pid) -> Vec<Pid> {
 }
 
 /// The process group of a process that is surely there.
-pub(crate) fn group_of(pid: Pid) -> Option<i32> {
+pub(super) fn group_of(pid: Pid) -> Option<i32> {
     getpgid(Some(nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get())))
         .ok()
         .map(nix::unistd::Pid::as_raw)

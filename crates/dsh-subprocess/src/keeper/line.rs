@@ -15,7 +15,6 @@ use rustix::process::Signal;
 use super::{Progress, Watched};
 use crate::facts::{LeaderExit, Member, Proof, TreeEnd};
 use crate::feed::{Fed, Feed};
-use crate::guard::members::walk;
 use crate::guard::wire::{Received, Report, Wait, receive};
 use crate::guarded::Guarded;
 use crate::pace::Pace;
@@ -164,10 +163,8 @@ impl Line {
     /// Whoever could have seen the end is gone. Who is in the leader's group is shown, and nobody is signalled: its
     /// number may be a stranger's by now.
     fn both_lost(&mut self) {
-        let leader = self.guarded.leader();
-        let known = leader != self.guarded.guard();
-        let living = if known {
-            platform::look(leader).living
+        let living = if self.guarded.leader_is_known() {
+            platform::look(self.guarded.leader()).living
         } else {
             Vec::new()
         };
@@ -224,10 +221,11 @@ impl Line {
     }
 
     fn kill_from_outside(&mut self, now: Instant, calm: u32) -> Option<Instant> {
-        // Its children keep their numbers while it reaps nobody.
+        // So that it reaps nobody meanwhile, unless its supervisor lets it go on. When it is gone nobody is seen, and
+        // its orphans are the supervisor's.
         self.guarded.signal_guard(Signal::STOP);
         let mut seen = false;
-        walk(self.guarded.guard(), &|_| false, &mut |member| {
+        self.guarded.walk(&mut |member| {
             seen = true;
             member.signal(Signal::KILL);
         });

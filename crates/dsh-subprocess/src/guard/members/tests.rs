@@ -1,8 +1,6 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::getpid;
-
 use super::*;
 
 /// A shell with a child in a session of its own, which has a child again. All end with the test.
@@ -38,13 +36,18 @@ impl Drop for Family {
     }
 }
 
+fn met_below(shell: &Child) -> Vec<Pid> {
+    let shell = Pid::from_child(shell);
+    let process = pidfd_open(shell, PidfdFlags::empty()).unwrap();
+    let mut met = Vec::new();
+    walk_below(shell, &process, &mut |seen| met.push(seen.pid));
+    met
+}
+
 #[test]
 fn a_walk_meets_all_below_and_children_before_their_parent() {
     let family = Family::new();
-    let met: Vec<Pid> = members(Pid::from_child(&family.shell), &|_| false)
-        .iter()
-        .map(|seen| seen.pid)
-        .collect();
+    let met = met_below(&family.shell);
     let [session, sleeper] = family.members[..] else {
         panic!("two members")
     };
@@ -54,9 +57,26 @@ fn a_walk_meets_all_below_and_children_before_their_parent() {
 #[test]
 fn what_is_spared_is_not_met_nor_what_is_below_it() {
     let family = Family::new();
-    let session = family.members[0];
-    let met = members(Pid::from_child(&family.shell), &|pid| pid == session);
-    assert!(met.is_empty());
+    let shell = Pid::from_child(&family.shell);
+    let met_unless = |spared: &dyn Fn(Pid) -> bool| {
+        let mut met = Vec::new();
+        walk(spared, &mut |seen| met.push(seen.pid));
+        family.members.iter().filter(|pid| met.contains(pid)).count()
+    };
+    assert_eq!(met_unless(&|_| false), 2);
+    assert_eq!(met_unless(&|pid| pid == shell), 0);
+}
+
+#[test]
+fn nobody_is_met_below_a_number_whose_process_has_exited() {
+    let family = Family::new();
+    let mut gone = Command::new("true").spawn().unwrap();
+    let process = pidfd_open(Pid::from_child(&gone), PidfdFlags::empty()).unwrap();
+    gone.wait().unwrap();
+    // As if the number had gone to the shell.
+    let mut met = 0;
+    walk_below(Pid::from_child(&family.shell), &process, &mut |_| met += 1);
+    assert_eq!(met, 0);
 }
 
 #[test]
