@@ -14,7 +14,7 @@
 //!    one socket per command, whose end is seen by either side. The end of this program ends the guard's tree.
 //! 3. A guard that is gone leaves its orphans to the supervisor, which has no children but guards and such
 //!    orphans, tells them apart by how it hears of their end, and ends all orphans.
-//! 4. Neither of the two blocks on anything but its own poll; both have every signal blocked but SIGCHLD, which
+//! 4. Neither of the two waits for anybody but in its own poll, and a guard until its leader runs; both have every signal blocked but SIGCHLD, which
 //!    is read from a descriptor, and neither has an environment or arguments that tell anything.
 
 #[cfg(target_os = "linux")]

@@ -134,14 +134,15 @@ impl Guard {
         let every_kind = WaitOptions::from_bits_retain(libc::__WALL.cast_unsigned());
         loop {
             match wait(WaitOptions::NOHANG | every_kind) {
-                Ok(Some((pid, status))) if pid == self.leader => {
+                // Its number may be another member's once it was reaped.
+                Ok(Some((pid, status))) if pid == self.leader && self.state == Leader::Unreaped => {
                     self.state = Leader::Reaped;
                     let status = status.as_raw();
                     self.harness.tell(&Report::Exit { status });
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return Left::Somebody,
-                Err(_) => return Left::Nobody,
+                Err(Errno::CHILD) => return Left::Nobody,
+                Ok(None) | Err(_) => return Left::Somebody,
             }
         }
     }

@@ -109,7 +109,10 @@ impl Supervisor {
                     if let Some(main) = &self.main {
                         let attached: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
                         // If it cannot be told, the guard sees the end of its socket and goes.
-                        let _ = send(main, &offer.encode(), &attached);
+                        if let Err(errno) = send(main, &offer.encode(), &attached) {
+                            let errno = errno.raw_os_error();
+                            let _ = send(main, &Offer::Refused { errno }.encode(), &[]);
+                        }
                     }
                 }
                 Ok(Received::Nothing) | Err(Errno::MFILE) => return,
@@ -145,7 +148,11 @@ impl Supervisor {
                         .guards
                         .remove(&pid)
                         .filter(|_| status.exit_status() != Some(0));
-                    self.lost.extend(lost.map(|guard| guard.socket));
+                    if let Some(guard) = lost {
+                        self.lost.push(guard.socket);
+                        // Survivors of an earlier one may have been named, which happens once: its own come anew.
+                        self.killing = None;
+                    }
                 }
                 Err(Errno::INTR) => {}
                 Ok(None) | Err(_) => return,
@@ -171,8 +178,8 @@ impl Supervisor {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return Orphans::Some,
-                Err(_) => return Orphans::None,
+                Err(Errno::CHILD) => return Orphans::None,
+                Ok(None) | Err(_) => return Orphans::Some,
             }
         }
     }
