@@ -7,7 +7,7 @@
 //!
 //! **Invariants**
 //!
-//! 1. Only this thread reaps, and only by the pid of a leader or a supervisor: never `waitpid(-1)`.
+//! 1. Only this thread reaps what it watches, and only by the pid of a leader or a supervisor: never `waitpid(-1)`.
 //! 2. A tree is dropped from the list only when its group was let go, so every leader is reaped.
 //! 3. A handle changes what it shares with the thread first and wakes it second; the thread clears the
 //!    wake-up first and looks second. So no change is slept over.

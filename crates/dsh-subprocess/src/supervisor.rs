@@ -14,7 +14,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid,
+};
 
 use crate::error::SpawnError;
 use crate::guard::members::has_exited;
@@ -95,9 +97,9 @@ impl Supervisor {
                 Ok(supervisor)
             }
             (Err(error), _) | (_, Err(error)) => {
-                // It ends by itself, seeing its socket end; this thread may wait for that.
-                drop((main, other));
-                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+                // It cannot be watched. It has made nothing yet, so it is killed, which is soon.
+                let _ = kill_process(pid, Signal::KILL);
+                while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(Errno::INTR)) {}
                 Err(error)
             }
         }
