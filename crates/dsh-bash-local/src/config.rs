@@ -1,5 +1,6 @@
 //! The executor's limits, as configured.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::NAME;
+use crate::env::is_managed;
 use crate::error::{ConfigError, ConfigErrors};
+
+/// The greatest `grace_ms` and `drain_ms`: a signed number of 32 bits.
+const MAX_BOUND_MS: f64 = 2_147_483_647.0;
 
 /// How the local executor runs commands. Every key may be left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,23 +68,20 @@ impl LocalBashConfig {
             ("grace_ms", self.grace_ms),
             ("drain_ms", self.drain_ms),
         ];
-        let wrong = numbers
-            .into_iter()
-            .filter(|(_, value)| !(value.is_finite() && *value > 0.0));
-        let mut errors: Vec<_> = wrong.map(|(key, _)| ConfigError::NotPositive { key }).collect();
+        let wrong = |(key, value): (&'static str, f64)| {
+            if !(value.is_finite() && value > 0.0) {
+                Some(ConfigError::NotPositive { key })
+            } else if matches!(key, "grace_ms" | "drain_ms") && value > MAX_BOUND_MS {
+                Some(ConfigError::TooGreat { key })
+            } else {
+                None
+            }
+        };
+        let mut errors: Vec<_> = numbers.into_iter().filter_map(wrong).collect();
         if self.cwd.as_ref().is_some_and(|cwd| cwd.as_os_str().is_empty()) {
             errors.push(ConfigError::EmptyCwd);
         }
-        let managed = |name: &&String| {
-            name.get(..4)
-                .is_some_and(|start| start.eq_ignore_ascii_case("DSH_"))
-        };
-        errors.extend(
-            self.allow_env
-                .iter()
-                .filter(managed)
-                .map(|name| ConfigError::Managed { name: name.clone() }),
-        );
+        errors.extend(self.allow_env.iter().filter_map(|name| wrong_name(name)));
         if errors.is_empty() {
             Ok(())
         } else {
@@ -103,6 +105,17 @@ impl LocalBashConfig {
 
     pub(crate) fn drain(&self) -> Duration {
         millis(self.drain_ms)
+    }
+}
+
+fn wrong_name(name: &str) -> Option<ConfigError> {
+    let name = name.to_owned();
+    if name.is_empty() || name.contains(['=', '\0']) {
+        Some(ConfigError::NotAName { name })
+    } else if is_managed(OsStr::new(&name)) {
+        Some(ConfigError::Managed { name })
+    } else {
+        None
     }
 }
 

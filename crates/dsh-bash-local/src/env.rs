@@ -40,7 +40,8 @@ pub(crate) fn child_env(
     kept.chain(overrides).chain(own).collect()
 }
 
-fn is_managed(name: &OsStr) -> bool {
+/// Whether only the harness sets a variable of this name.
+pub(crate) fn is_managed(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.len() >= 4 && name[..4].eq_ignore_ascii_case(b"DSH_")
 }

@@ -14,11 +14,25 @@ pub enum ConfigError {
         /// The key.
         key: &'static str,
     },
+    /// A time that is longer than it may be.
+    #[error("bash-local: {key} must be no greater than 2147483647")]
+    TooGreat {
+        /// The key.
+        key: &'static str,
+    },
     /// The directory is the empty path.
     #[error(
         "bash-local: cwd must name a directory; leave it out for the directory the program was started in"
     )]
     EmptyCwd,
+    /// The allow list holds what can be no variable's name.
+    #[error(
+        "bash-local: allow_env cannot name {name:?}; a name is not empty and holds neither \"=\" nor NUL"
+    )]
+    NotAName {
+        /// What stands for a name.
+        name: String,
+    },
     /// The allow list names a variable that only the harness sets.
     #[error("bash-local: allow_env cannot name \"{name}\"; DSH_ variables are set by the harness alone")]
     Managed {

@@ -1,6 +1,7 @@
 //! The executor.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use dsh_bash::{BashExecutor, BashProcess, BashRequest, BashSpec, ResolveError, StartError};
@@ -77,7 +78,7 @@ impl LocalBash {
         config.validate()?;
         // A scope of its own: closing it takes the drivers along, and nothing else.
         let scope = scope.child(NAME)?;
-        let spill = SpillDir::create_in(&std::env::temp_dir())
+        let spill = SpillDir::create_in(&spill_parent(std::env::temp_dir()))
             .inspect_err(|error| tracing::warn!(%error, "long output is kept in memory only"))
             .ok();
         Ok(Self {
@@ -118,6 +119,15 @@ impl LocalBash {
     }
 }
 
+/// An empty TMPDIR means what none means, and not the current directory.
+fn spill_parent(temp_dir: PathBuf) -> PathBuf {
+    if temp_dir.as_os_str().is_empty() {
+        PathBuf::from("/tmp")
+    } else {
+        temp_dir
+    }
+}
+
 impl BashExecutor for LocalBash {
     fn resolve(&self, request: BashRequest) -> Result<BashSpec, ResolveError> {
         self.core.config.limits().resolve(request)
@@ -147,5 +157,16 @@ impl BashExecutor for LocalBash {
 
     fn hurry(&self) {
         self.core.hurry.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_temporary_directory_is_none() {
+        let parents = ["", "/var/tmp"].map(|temp_dir| spill_parent(temp_dir.into()));
+        assert_eq!(parents, ["/tmp", "/var/tmp"].map(PathBuf::from));
     }
 }

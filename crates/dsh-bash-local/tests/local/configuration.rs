@@ -16,7 +16,7 @@ fn c50_every_wrong_value_is_named_at_once() {
         grace_ms: 0.0,
         drain_ms: f64::INFINITY,
         cwd: Some("".into()),
-        allow_env: vec!["dsh_home".into(), "FINE_KEY".into()],
+        allow_env: ["", "A=B", "A\0", "dsh_home", "FINE_KEY"].map(Into::into).into(),
     };
     let Err(InstallError::Config(errors)) = LocalBash::install(&Scope::root("test"), config) else {
         unreachable!()
@@ -36,10 +36,30 @@ fn c50_every_wrong_value_is_named_at_once() {
         "bash-local: cwd must name a directory; leave it out for the directory the program was started in"
             .into(),
     );
+    expected.extend(["\"\"", "\"A=B\"", "\"A\\0\""].map(|name| {
+        format!(
+            "bash-local: allow_env cannot name {name}; a name is not empty and holds neither \"=\" nor NUL"
+        )
+    }));
     expected.push(
         "bash-local: allow_env cannot name \"dsh_home\"; DSH_ variables are set by the harness alone".into(),
     );
     assert_eq!(errors.to_string(), expected.join("\n"));
+}
+
+#[test]
+fn a_bound_fits_into_a_signed_number_of_32_bits() {
+    let config = |grace_ms, drain_ms| LocalBashConfig {
+        grace_ms,
+        drain_ms,
+        ..LocalBashConfig::default()
+    };
+    assert_eq!(config(2_147_483_647.0, 2_147_483_647.0).validate(), Ok(()));
+    let too_great = |key| format!("bash-local: {key} must be no greater than 2147483647");
+    assert_eq!(
+        config(2_147_483_648.0, 1e300).validate().unwrap_err().to_string(),
+        ["grace_ms", "drain_ms"].map(too_great).join("\n")
+    );
 }
 
 #[test]
