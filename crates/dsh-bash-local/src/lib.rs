@@ -1,6 +1,6 @@
 //! The bash executor on this machine, over process trees.
 //!
-//! [`LocalBash`] runs `bash -c -- <command>`: not a login shell, not interactive, no start-up files, nothing kept from
+//! [`LocalBash`] runs a command as `bash -c -- <command>` would: not a login shell, not interactive, no start-up files, nothing kept from
 //! one command to the next. It implements [`dsh_bash::BashExecutor`].
 //!
 //! # Contract
@@ -42,9 +42,12 @@
 //!
 //! # What this executor cannot see
 //!
-//! A process that leaves the group of its shell (`setsid`) is outside the tree: nothing ends it, and all that is told of
-//! it is that it holds a pipe. The command is an argument of its shell, so everybody on the machine can read it in the
-//! process list, and `pkill -f` with a pattern out of the command itself ends the shell first.
+//! At any level, work that a command hands to another daemon (`docker`, `at`) is outside the tree: nothing ends it, and
+//! all that is told of it is that it may hold a pipe.
+//!
+//! Without a guard, so is a process that leaves the group of its shell (`setsid`). The command is an argument of its shell
+//! then, so everybody on the machine can read it in the process list, and `pkill -f` with a pattern out of the command
+//! itself ends the shell first. Under a guard the command stands in nobody's arguments.
 //!
 //! # Example
 //!
