@@ -53,6 +53,7 @@ mod prompt;
 mod render;
 mod service;
 mod tool;
+mod unheard;
 mod work;
 
 pub use config::{Leftover, OutputLayout, ToolBashConfig};

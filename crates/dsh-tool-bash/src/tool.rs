@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::args::{BashArgs, schema};
 use crate::config::{OutputLayout, ToolBashConfig};
 use crate::kept::KeptOutputs;
+use crate::unheard::end_if_unheard;
 use crate::work::{KIND, work};
 use crate::{card, prompt};
 
@@ -133,7 +134,10 @@ impl BashTool {
         let id = tasks.start(owned(start, ctx)).map_err(refused)?;
         let words = tasks.vocabulary();
         let value = json!({ "kind": "background", format!("{}Id", words.word()): id.to_string() });
-        Ok(ToolOutput::text(words.started(&id)).value(value))
+        let unheard = end_if_unheard(tasks, &id, ctx.caller.as_ref());
+        Ok(ToolOutput::text(words.started(&id))
+            .value(value)
+            .delivers(unheard))
     }
 
     pub(crate) fn rendering(&self) -> Rendering {

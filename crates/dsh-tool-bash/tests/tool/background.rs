@@ -17,9 +17,10 @@ async fn c92_c426_started_read_and_completed() {
     let result = harness.call(args).await;
     assert_eq!(result.single_text().unwrap(), "started background task bash-1");
     assert_eq!(
-        result.value.unwrap(),
-        json!({ "kind": "background", "taskId": "bash-1" })
+        result.value,
+        Some(json!({ "kind": "background", "taskId": "bash-1" }))
     );
+    result.deliveries.deliver_all();
     let id = "bash-1".into();
     assert_eq!(harness.ended(&id).await, "[status: completed, exit code: 0]");
     assert_eq!(harness.read(&id), "bg-ok\n");
@@ -118,7 +119,7 @@ async fn a_deadline_holds_in_the_background_too() {
     let args = json!({
         "command": "echo up; sleep 60", "description": "x", "run_in_background": true, "timeoutMs": 1500,
     });
-    harness.call(args).await;
+    harness.call(args).await.deliveries.deliver_all();
     let id = "bash-1".into();
     assert_eq!(
         harness.ended(&id).await,
@@ -211,6 +212,20 @@ async fn c97_c427_a_cancelled_call_starts_nothing() {
     );
     assert_eq!(harness.foreground("ls").await, "(no output)");
     assert!(harness.tasks.list(Some(harness.owner.agent())).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_whose_answer_is_dropped_is_ended_and_its_end_is_told() {
+    let harness = Harness::new();
+    let args = json!({ "command": "echo $$ > pid; sleep 60", "description": "x", "run_in_background": true });
+    let result = harness.call(args).await;
+    assert_eq!(result.single_text().unwrap(), "started background task bash-1");
+    let pid = harness.pid("pid").await;
+    drop(result);
+    let id = "bash-1".into();
+    harness.reads(&id, "[status: killed, signal: SIGTERM]").await;
+    assert!(is_gone(pid));
+    assert!(!harness.task(&id).reported, "its end is still to be told");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

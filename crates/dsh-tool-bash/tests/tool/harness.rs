@@ -149,7 +149,9 @@ impl Harness {
         let args = json!({ "command": command, "description": "a test", "run_in_background": true });
         let result = self.call(args).await;
         let text = result.single_text().unwrap();
-        TaskId::from(text.strip_prefix("started background task ").unwrap())
+        let id = TaskId::from(text.strip_prefix("started background task ").unwrap());
+        result.deliveries.deliver_all();
+        id
     }
 
     pub(crate) fn task(&self, id: &TaskId) -> TaskSnapshot {
