@@ -11,7 +11,8 @@
 //!   The file that a long result names stays for the next 20 long ones, or until the tool goes.
 //! - **Background.** The process is started inside the registry's reservation: a refused start has started nothing. The
 //!   task runs until the *tree* is gone, not until the shell exits; between the two it says
-//!   `shell exited with code 0, 2 processes running`. `timeoutMs` is a deadline then.
+//!   `shell exited with code 0, 2 processes running`. `timeoutMs` is a deadline then. A
+//!   start whose answer is dropped (the call was cancelled meanwhile) is ended: nobody knows its id.
 //! - **What a foreground command leaves running** becomes a background task of the caller where somebody serves it
 //!   (`[1 process still running; adopted as background task bash-3]`); the result has told its output up to that point,
 //!   the task tells the rest. Elsewhere it is ended. [`Leftover`] is the setting.

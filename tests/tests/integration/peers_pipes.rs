@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tests::{Server, ServerOptions};
+use tests::Server;
 
 /// Far below the time the holders sleep, far above what a busy machine needs.
 const BOUND: Duration = Duration::from_secs(20);
