@@ -103,7 +103,8 @@ pub struct Member {
 pub struct TreeEnd {
     /// How the leader ended; `None` if the leader itself is still there.
     pub leader: Option<LeaderExit>,
-    /// Who could not be ended within the bound, as far as it can be seen. Empty when the end is proven.
+    /// Who could not be ended within the bound, as far as it can be seen; a guard names 64 at most. Empty when the end
+    /// is proven.
     pub survivors: Vec<Member>,
     /// What the end proves.
     pub proof: Proof,

@@ -69,10 +69,19 @@ impl Guards {
             };
             // A guard that was lost while it waited has a report of that, and has run nothing.
             let waits = matches!(receive(&ready.socket, Wait::No), Ok(Received::Nothing));
-            if waits && send(&ready.socket, &message.bytes, &message.descriptors()).is_ok() {
-                return Ok((ready, supervisor));
+            if !waits {
+                supervisor.replace();
+                continue;
             }
-            supervisor.replace();
+            match send(&ready.socket, &message.bytes, &message.descriptors()) {
+                Ok(()) => return Ok((ready, supervisor)),
+                // It went just now.
+                Err(Errno::PIPE | Errno::CONNRESET) => supervisor.replace(),
+                Err(errno) => {
+                    supervisor.replace();
+                    return Err(SpawnError::resources("an order to a guard", errno));
+                }
+            }
         }
         let source = io::Error::other("it ends at once; does it call guard_entry() first in main?");
         Err(failed(&self.program, source))
