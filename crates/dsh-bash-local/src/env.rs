@@ -29,7 +29,11 @@ pub(crate) fn child_env(
     spec: &BashSpec,
 ) -> BTreeMap<OsString, OsString> {
     let kept = ambient.into_iter().filter(|(name, value)| {
-        !is_managed(name) && (allow.iter().any(|allowed| *name == **allowed) || !is_scrubbed(name, value))
+        // A name that some parent began with `=` is one that no process can be given.
+        let passable = !name.as_encoded_bytes().contains(&b'=');
+        passable
+            && !is_managed(name)
+            && (allow.iter().any(|allowed| *name == **allowed) || !is_scrubbed(name, value))
     });
     let overrides = OVERRIDES.iter().map(|(name, value)| (name.into(), value.into()));
     let own = spec

@@ -137,3 +137,8 @@ fn names_that_are_no_text_pass_unchanged() {
     let env = child_env([(name.clone(), OsString::from_vec(vec![0xfe]))], &[], &spec());
     assert_eq!(env[&name], OsString::from_vec(vec![0xfe]));
 }
+
+#[test]
+fn a_name_that_cannot_be_passed_on_does_not_fail_the_command() {
+    assert_eq!(passed(&[("=C:", "x"), ("LANG", "C")], &["=C:"]), ["LANG"]);
+}
