@@ -19,6 +19,9 @@ const PACE: Pace = Pace::new(Duration::from_millis(1), Duration::from_millis(20)
 /// And at this one when survivors were named.
 const SURVIVORS_PACE: Duration = Duration::from_secs(1);
 
+/// How much later than survivors an end is told in which nobody is seen: whoever was killed just now is waited for first.
+const UNSEEN: Duration = Duration::from_millis(500);
+
 /// Whether the leader's number is surely its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leader {
@@ -89,22 +92,22 @@ impl Killing {
             return None;
         }
         kill(spared);
-        let bound_passed = now.duration_since(self.since) >= bound;
+        let elapsed = now.duration_since(self.since);
         let delay = if self.named {
             SURVIVORS_PACE
         } else {
             self.pace.next()
         };
         self.again_at = now + delay;
-        if self.named || !bound_passed {
+        if self.named || elapsed < bound {
             return None;
         }
         let mut survivors = Vec::new();
         walk(spared, &mut |member| {
             survivors.push(platform::describe(member.pid))
         });
-        self.named = true;
-        Some(survivors)
+        self.named = !survivors.is_empty() || elapsed >= bound.saturating_add(UNSEEN);
+        self.named.then_some(survivors)
     }
 }
 
@@ -132,4 +135,21 @@ fn kill(spared: &dyn Fn(Pid) -> bool) {
 
 fn may_kill(group: Pid) -> bool {
     group != Pid::INIT && group_of(getpid()) != Some(group.as_raw_nonzero().get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_named_at_the_bound_when_nobody_is_seen() {
+        let start = Instant::now();
+        let bound = Duration::from_secs(1);
+        let mut killing = Killing::from(start);
+        // All are spared, so nobody is killed and nobody is seen.
+        let mut step = |elapsed| killing.step(start + elapsed, bound, &|_| true);
+        assert_eq!(step(bound), None);
+        assert_eq!(step(bound + UNSEEN), Some(Vec::new()));
+        assert_eq!(step(bound + UNSEEN * 2), None, "once");
+    }
 }

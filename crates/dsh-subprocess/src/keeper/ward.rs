@@ -13,11 +13,11 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus};
 
 use super::{Progress, Watched};
-use crate::facts::{LeaderExit, Proof, Signal, TreeEnd};
+use crate::facts::{LeaderExit, Member, Proof, Signal, TreeEnd};
 use crate::feed::{Fed, Feed};
 use crate::group::Stop;
 use crate::pace::Pace;
-use crate::platform;
+use crate::platform::{self, Look};
 use crate::tree::Shared;
 
 /// A leader without an exit descriptor is asked at this pace.
@@ -234,8 +234,13 @@ impl Ward {
     }
 
     fn name_survivors(&mut self) {
+        let look = platform::look(self.shared.group.leader());
+        if look.is_empty() {
+            // They went just now; the next look at the group says so.
+            return;
+        }
         self.survivors_named = true;
-        let survivors = self.survivors();
+        let survivors = described(look);
         let pid = self.shared.group.leader();
         self.end(TreeEnd {
             leader: self.leader(),
@@ -249,7 +254,7 @@ impl Ward {
     /// cannot be signalled, only shown.
     fn let_go(&mut self) {
         self.shared.group.release();
-        let survivors = self.survivors();
+        let survivors = described(platform::look(self.shared.group.leader()));
         let pid = self.shared.group.leader();
         self.end(TreeEnd {
             leader: self.leader(),
@@ -259,14 +264,6 @@ impl Ward {
         tracing::warn!(%pid, ?survivors, "another part of the program reaped the leader; its group is not ours to end");
     }
 
-    fn survivors(&self) -> Vec<crate::facts::Member> {
-        platform::look(self.shared.group.leader())
-            .living
-            .into_iter()
-            .map(platform::describe)
-            .collect()
-    }
-
     fn leader(&self) -> Option<LeaderExit> {
         self.shared.status.borrow().leader
     }
@@ -274,6 +271,10 @@ impl Ward {
     fn end(&self, end: TreeEnd) {
         self.shared.status.send_modify(|status| status.end = Some(end));
     }
+}
+
+fn described(look: Look) -> Vec<Member> {
+    look.living.into_iter().map(platform::describe).collect()
 }
 
 fn is_ready(exit: &OwnedFd) -> bool {
