@@ -254,21 +254,20 @@ fn shell_exit(exit: Option<LeaderExit>) -> ShellExit {
     }
 }
 
-/// How the shell exited, and what is known of the end of its tree where that does not go without saying.
+/// How the shell exited, unless there is worse to tell of the end of its tree: a lost guard, or an end nobody saw.
 fn proven_exit(exit: ShellExit, end: &TreeEnd) -> ShellExit {
-    let told = match (&exit, end.leader) {
-        (ShellExit::Unseen { reason }, _) => reason.clone(),
-        (_, Some(leader)) => format!("{leader}; guard lost"),
-        (_, None) => return exit,
-    };
-    match end.proof {
-        Proof::NotProven if end.survivors.is_empty() => ShellExit::Unseen {
-            reason: format!("{told}; end of the tree not proven"),
+    match (end.proof, exit) {
+        (Proof::NotProven, ShellExit::Unseen { reason }) if end.survivors.is_empty() => ShellExit::Unseen {
+            reason: format!("{reason}; end of the tree not proven"),
         },
-        Proof::Supervisor if end.leader == Some(LeaderExit::GuardLost) => ShellExit::Unseen {
-            reason: format!("{told}; tree seen empty"),
+        (Proof::NotProven, _) if end.survivors.is_empty() => ShellExit::Unseen {
+            reason: "end of the tree not proven".to_owned(),
         },
-        Proof::NotProven | Proof::Group | Proof::Guard | Proof::Supervisor => exit,
+        // The supervisor only looks after what a lost guard left behind.
+        (Proof::Supervisor, _) => ShellExit::Unseen {
+            reason: "guard lost; tree seen empty".to_owned(),
+        },
+        (Proof::NotProven | Proof::Group | Proof::Guard, exit) => exit,
     }
 }
 

@@ -62,6 +62,15 @@ async fn a_lost_guard_is_told_with_what_its_supervisor_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_lost_after_the_shell_is_told_and_no_exit_code() {
+    let fixture = Fixture::guarded();
+    let command = "setsid sh -c \"sleep 0.3; kill -9 $PPID; sleep 60\" > /dev/null 2>&1 & exit 0";
+    let end = fixture.start(command).ended().await;
+    let reason = "guard lost; tree seen empty".to_owned();
+    assert_eq!(end.exit, ShellExit::Unseen { reason });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_end_that_nobody_could_see_is_told_as_not_proven() {
     let fixture = Fixture::guarded();
     let command = "read -r _ _ _ supervisor _ < /proc/$PPID/stat; kill -STOP $supervisor; kill -9 $PPID $supervisor; kill -9 $$";
