@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use nix::sys::prctl::set_dumpable;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, getpid, wait};
 
@@ -214,10 +215,12 @@ fn start(order: Attached) -> Result<Pid, (Stage, i32)> {
     match (run.script, script) {
         (Script::Attached, Some(script)) => {
             let path = format!("/proc/{}/fd/{}", getpid(), script.as_raw_fd());
-            // If the shell could not open it, it would take that for an empty command.
+            // A program that its user may execute but not read makes processes whose `/proc` others cannot open. There
+            // is nothing to hide in this one. If it stays so all the same, the shell says it.
+            let _ = set_dumpable(true);
             let opened = File::open(&path).map_err(|error| (Stage::Script, number(&error)));
             drop(opened?);
-            argv.extend([c"-c".to_owned(), c_string(format!("eval -- \"$(<{path})\""))?]);
+            argv.extend([c"-c".to_owned(), c_string(reading(&path))?]);
             // The shell finds it here for as long as it likes: as long as this process lives.
             std::mem::forget(script);
         }
@@ -235,6 +238,12 @@ fn start(order: Attached) -> Result<Pid, (Stage, i32)> {
         others: Others::CloseThemselves,
     })
     .map_err(|error| (Stage::Spawn, number(&error)))
+}
+
+/// The shell text that runs what is in the file. A file that cannot be opened would pass for an empty command, and a
+/// function called `eval` may come with the environment.
+fn reading(path: &str) -> String {
+    format!(": <{path} || exit 126; builtin eval -- \"$(<{path})\"")
 }
 
 fn number(error: &io::Error) -> i32 {
