@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dsh_bash::{BashExecutor, BashProcess, BashRequest, BashSpec, ResolveError, StartError};
 use dsh_output::{OutputConfig, OutputLog, SpillConfig, SpillDir};
-use dsh_scope::Scope;
+use dsh_scope::{Scope, ScopeClosed};
 use dsh_subprocess::{Launcher, ProcessSpec, Stdin};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,11 @@ pub struct LocalBash {
 }
 
 struct Core {
-    scope: Scope,
+    /// Where the processes are driven.
+    processes: Scope,
+    /// Ends them. Not the token of a scope, which is cancelled when the closing of the outermost one begins: whoever
+    /// was installed later has its turn before, and knows better why a process ends.
+    stop: CancellationToken,
     config: LocalBashConfig,
     launcher: Launcher,
     ambient: Vec<(OsString, OsString)>,
@@ -77,13 +81,20 @@ impl LocalBash {
     ) -> Result<Self, InstallError> {
         config.validate()?;
         // A scope of its own: closing it takes the drivers along, and nothing else.
-        let scope = scope.child(NAME)?;
+        let own = scope.child(NAME)?;
+        let processes = own.child("bash processes")?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone().drop_guard();
+        // Registered last, so disposed of first; dropped when the scope is dropped unclosed.
+        own.effect("stop bash processes", move || async move { drop(stopped) })
+            .map_err(ScopeClosed::discard)?;
         let spill = SpillDir::create_in(&spill_parent(std::env::temp_dir()))
             .inspect_err(|error| tracing::warn!(%error, "long output is kept in memory only"))
             .ok();
         Ok(Self {
             core: Arc::new(Core {
-                scope,
+                processes,
+                stop,
                 config,
                 launcher,
                 ambient,
@@ -145,11 +156,11 @@ impl BashExecutor for LocalBash {
             Arc::clone(&process),
             core.launcher.clone(),
             self.process_spec(spec),
-            core.scope.token().clone(),
+            core.stop.clone(),
             core.hurry.clone(),
             bounds,
         );
-        match core.scope.spawn("bash command", driver) {
+        match core.processes.spawn("bash command", driver) {
             Ok(_) => Ok(process),
             Err(_) => Err(StartError::Closed { executor: NAME }),
         }

@@ -40,12 +40,13 @@ impl KillTool {
 #[async_trait]
 impl Tool for KillTool {
     fn definition(&self) -> ToolDefinition {
-        let word = self.control.vocabulary().word();
+        let words = self.control.vocabulary();
+        let (word, output) = (words.word(), words.output_tool());
         ToolDefinition {
-            name: self.control.vocabulary().kill_tool().to_owned(),
+            name: words.kill_tool().to_owned(),
             description: format!(
-                "Ask a background {word} to stop. Returns at once; the {word} is killed only when its work has \
-                 really ended."
+                "Ask a background {word} to stop. Returns at once, and its end is not announced to you: wait for it \
+                 with {output} if it matters."
             ),
             input_schema: self.schema.clone(),
             annotations: Annotations {

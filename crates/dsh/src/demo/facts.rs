@@ -64,7 +64,11 @@ impl Facts {
                 if *holds { "[true] " } else { "[FALSE]" }
             ))?;
         }
-        Ok(())
+        say(if self.all_hold() {
+            "All of it was so."
+        } else {
+            "Not all of it was so: this is a fault of dsh."
+        })
     }
 }
 

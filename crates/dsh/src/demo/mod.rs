@@ -3,8 +3,8 @@
 //! The story is fixed, the facts are not: every claim that the transcript makes is checked against what the
 //! system itself says, and the exit code is 0 only if all of them held.
 
+mod checksum;
 mod facts;
-mod report;
 mod story;
 mod transcript;
 
@@ -73,7 +73,7 @@ pub(crate) enum DemoError {
     #[error("cannot create the agent: {0}")]
     Agent(#[from] dsh_agent::AgentError),
     /// The registry refused the producer.
-    #[error("cannot start the report: {0}")]
+    #[error("cannot start the checksum: {0}")]
     Start(#[from] dsh_tasks::StartError),
     /// The agent could not be ended.
     #[error("cannot end the agent: {0}")]

@@ -2,14 +2,17 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use dsh_agent::Agent;
 use dsh_agent_core::ServiceContext;
+use dsh_tasks::TaskId;
 use serde_json::{Value, json};
 
+use super::DemoError;
+use super::checksum::{checksum, checksum_task};
 use super::facts::Facts;
 use super::transcript::Transcript;
-use super::{DemoError, report};
 
 /// A short build: it prints, takes a moment, and ends by itself.
 const BUILD: &str =
@@ -39,7 +42,7 @@ impl<'a> Story<'a> {
     /// Tells it, and returns what it claims.
     pub(crate) async fn tell(mut self) -> Result<Facts, DemoError> {
         let (build, server) = self.two_commands_in_the_background().await?;
-        self.something_else_meanwhile().await?;
+        self.something_else_meanwhile(&server).await?;
         self.the_build_is_told_and_collected(&build).await?;
         self.a_producer_of_its_own_kind().await?;
         self.the_server_is_killed(&server).await?;
@@ -55,14 +58,16 @@ impl<'a> Story<'a> {
         Ok((build, server))
     }
 
-    async fn something_else_meanwhile(&mut self) -> io::Result<()> {
+    async fn something_else_meanwhile(&mut self, server: &str) -> io::Result<()> {
         self.transcript.chapter("Meanwhile it does something else.")?;
         let arguments =
             json!({"command": "echo \"meanwhile: $((6 * 7))\"", "description": "Do some arithmetic"});
         let said = self.transcript.call("bash", arguments).await?;
+        let server = self.context.tasks.get(&TaskId::from(server), Some(self.agent));
+        let beside = server.is_ok_and(|server| !server.status.is_terminal());
         self.facts.check(
-            "a foreground command ran beside the two tasks",
-            said.contains("meanwhile: 42"),
+            "a foreground command ran while a task was running",
+            said.contains("meanwhile: 42") && beside,
         );
         Ok(())
     }
@@ -90,15 +95,19 @@ impl<'a> Story<'a> {
     async fn a_producer_of_its_own_kind(&mut self) -> Result<(), DemoError> {
         self.transcript
             .chapter("A producer of its own kind: work whose result is there when it is done.")?;
-        let report = report::start(&self.context.tasks, Arc::clone(self.agent))?;
+        let data: Vec<u8> = (0..4_u32 << 20)
+            .map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0])
+            .collect();
+        let expected = checksum(&data, &AtomicBool::new(false));
+        let producer = checksum_task("four mebibytes", data).owned_by(Arc::clone(self.agent));
+        let id = self.context.tasks.start(producer)?;
         self.transcript
-            .note(&format!("started {report} through the registry's public API"))?;
-        let arguments = json!({ self.id_param(): report.to_string(), "wait": true });
+            .note(&format!("started {id} through the registry's public API"))?;
+        let arguments = json!({ self.id_param(): id.to_string(), "wait": true });
         let result = self.control(self.output_tool(), arguments).await?;
-        self.facts.check(
-            "the wait delivered the result",
-            result.starts_with("2 + 2 is 4, and 6 * 7 is 42"),
-        );
+        let is_right = expected.is_some_and(|sum| result == format!("{sum:08x}\n[status: completed]"));
+        self.facts
+            .check("the wait delivered the right checksum", is_right);
         Ok(())
     }
 
