@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dsh_output::{OutputLog, Stream, StreamText};
+use dsh_output::{OutputLog, StreamText};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -166,8 +166,7 @@ async fn outrun(process: &dyn BashProcess, timeout: Duration) {
 /// offset, for whoever reads on from there.
 fn texts(log: &OutputLog, spec: &BashSpec) -> (StreamText, StreamText, u64) {
     let told = log.len();
-    let stdout = log.stream_text(Stream::Stdout, told, spec.stdout_max_bytes);
-    let stderr = log.stream_text(Stream::Stderr, told, spec.stderr_max_bytes);
+    let (stdout, stderr) = log.stream_texts(told, spec.stdout_max_bytes, spec.stderr_max_bytes);
     (stdout, stderr, told)
 }
 

@@ -42,7 +42,22 @@ struct Snapshot {
 
 /// Renders what `request` asks for; also returns the end of the range, as far as the log goes.
 pub(crate) fn reply(log: &OutputLog, request: &Request) -> (View, u64) {
-    let snapshot = snapshot(&log.core(), request);
+    let [reply] = replies(log, [request]);
+    reply
+}
+
+/// The same for several requests that are to speak of one moment: which stream a byte belongs to may be told otherwise a
+/// moment later, when there were very many switches between the two.
+pub(crate) fn replies<const N: usize>(log: &OutputLog, requests: [&Request; N]) -> [(View, u64); N] {
+    let snapshots = {
+        let core = log.core();
+        requests.map(|request| (request.rendering, snapshot(&core, request)))
+    };
+    snapshots.map(|(rendering, snapshot)| finish(log, snapshot, rendering))
+}
+
+/// Fetches what is not in memory, and renders.
+fn finish(log: &OutputLog, snapshot: Snapshot, rendering: Rendering) -> (View, u64) {
     if snapshot.skipped_until > 0 {
         log.keep_for_later(snapshot.skipped_until);
     }
@@ -59,7 +74,7 @@ pub(crate) fn reply(log: &OutputLog, request: &Request) -> (View, u64) {
     let context = read_all(snapshot.context, opened.as_ref(), spilled);
     let parts = read_all(snapshot.wanted, opened.as_ref(), spilled);
     let carry = Carry::between(&context, &parts);
-    let view = view::assemble(parts, carry, snapshot.end, request.rendering, named);
+    let view = view::assemble(parts, carry, snapshot.end, rendering, named);
     (view, snapshot.range.end)
 }
 

@@ -1,6 +1,6 @@
 //! What readers of a task's output get.
 
-use crate::reply::{Request, reply};
+use crate::reply::{Request, replies, reply};
 use crate::{OutputLog, Stream};
 
 /// Where a task's output can be read, again and again, without consuming it: cursors belong to the readers.
@@ -119,20 +119,25 @@ impl OutputSource for LogReader {
 }
 
 impl OutputLog {
-    /// One stream alone, as far as it lies below offset `to` of the log: all of it, or its head and tail within `max`
-    /// source bytes of that stream. With the same `to` for both streams the two texts speak of the same moment.
-    pub fn stream_text(&self, stream: Stream, to: u64, max: usize) -> StreamText {
-        let request = Request {
+    /// Standard output and standard error apart, as far as they lie below offset `to` of the log: each of them whole, or
+    /// its head and tail within so many source bytes of that stream. Both speak of the same moment: together they hold
+    /// every byte once.
+    pub fn stream_texts(&self, to: u64, max_stdout: usize, max_stderr: usize) -> (StreamText, StreamText) {
+        let request = |stream, max| Request {
             range: 0..to,
             only: Some(stream),
             max,
             rendering: Rendering::Interleaved,
         };
-        let (view, _) = reply(self, &request);
-        StreamText {
+        let requests = [
+            request(Stream::Stdout, max_stdout),
+            request(Stream::Stderr, max_stderr),
+        ];
+        let texts = replies(self, requests.each_ref()).map(|(view, _)| StreamText {
             text: view.text,
             truncated: view.omitted > 0,
-        }
+        });
+        texts.into()
     }
 }
 

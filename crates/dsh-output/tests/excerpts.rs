@@ -49,7 +49,7 @@ fn c24_each_stream_has_its_own_budget() {
         log.append(Stream::Stderr, format!("err {index:05}\n").as_bytes());
     }
     log.close();
-    let stdout = log.stream_text(Stream::Stdout, u64::MAX, 500);
+    let stdout = log.stream_texts(u64::MAX, 500, 500).0;
     assert!(!stdout.truncated);
     assert_eq!(
         stdout.text,
@@ -57,7 +57,7 @@ fn c24_each_stream_has_its_own_budget() {
             .map(|index| format!("out {index:05}\n"))
             .collect::<String>()
     );
-    let stderr = log.stream_text(Stream::Stderr, u64::MAX, 40);
+    let stderr = log.stream_texts(u64::MAX, 40, 40).1;
     assert!(stderr.truncated);
     expect![[r#"
         err 00000
@@ -77,7 +77,7 @@ fn c25_a_cut_stream_has_its_ends_within_the_budget_and_all_of_it_in_the_file() {
         log.append(Stream::Stdout, format!("line {index}\n").as_bytes());
     }
     log.close();
-    let text = log.stream_text(Stream::Stdout, u64::MAX, 500);
+    let text = log.stream_texts(u64::MAX, 500, 500).0;
     assert!(text.truncated);
     assert!(text.text.starts_with("line 1\n") && text.text.ends_with("line 200\n"));
     let shown: usize = text
@@ -101,10 +101,7 @@ fn a_stream_survives_a_flood_of_the_other() {
     log.append(Stream::Stdout, &[b'x'; 100_000]);
     log.append(Stream::Stderr, b"the reason\n");
     log.append(Stream::Stdout, &[b'x'; 100_000]);
-    assert_eq!(
-        log.stream_text(Stream::Stderr, u64::MAX, 500).text,
-        "the reason\n"
-    );
+    assert_eq!(log.stream_texts(u64::MAX, 500, 500).1.text, "the reason\n");
 }
 
 #[test]
@@ -113,9 +110,9 @@ fn both_streams_can_be_told_up_to_the_same_offset() {
     log.append(Stream::Stdout, b"out\n");
     log.append(Stream::Stderr, b"err\n");
     let to = log.len();
-    let stdout = log.stream_text(Stream::Stdout, to, 500);
+    let stdout = log.stream_texts(to, 500, 500).0;
     log.append(Stream::Stderr, b"later\n");
-    let stderr = log.stream_text(Stream::Stderr, to, 500);
+    let stderr = log.stream_texts(to, 500, 500).1;
     assert_eq!((stdout.text.as_str(), stderr.text.as_str()), ("out\n", "err\n"));
     assert_eq!(sections(&log).read_from(to, 500).text, "[stderr]\nlater\n");
 }
@@ -126,6 +123,6 @@ fn a_character_cut_by_the_offset_is_told_by_whoever_reads_on() {
     log.append(Stream::Stdout, &"é".as_bytes()[..1]);
     let to = log.len();
     log.append(Stream::Stdout, &"é".as_bytes()[1..]);
-    assert_eq!(log.stream_text(Stream::Stdout, to, 500).text, "");
+    assert_eq!(log.stream_texts(to, 500, 500).0.text, "");
     assert_eq!(sections(&log).read_from(to, 500).text, "é");
 }
