@@ -1,6 +1,11 @@
 //! What a command gets to see: no input to wait for, no secrets, no stray descriptors.
 
-use tests::{Server, ServerOptions};
+use std::os::unix::fs::MetadataExt;
+use std::process::Stdio;
+
+use serde_json::json;
+use tests::{Room, Server, ServerOptions};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 #[tokio::test]
 async fn a_command_that_reads_its_input_ends() {
@@ -77,4 +82,46 @@ async fn each_command_leads_a_group_of_its_own() {
     assert_eq!(ids.len(), 2, "{reply:?}");
     assert_eq!(ids[0], ids[1], "{reply:?}");
     server.close().await;
+}
+
+/// Whoever may run a program without reading it gets processes that hide their `/proc` from others of the same user, and
+/// a shell that cannot read its command there must not take it for an empty one.
+#[tokio::test]
+async fn a_program_that_its_user_cannot_read_runs_commands_all_the_same() {
+    let room = Room::new();
+    let prepare = "cp \"$0\" copy && chmod 0111 copy && chmod 0755 .. && chmod 0777 . ../home ../tmp";
+    assert!(
+        room.shell(prepare)
+            .status()
+            .await
+            .expect("the shell runs")
+            .success()
+    );
+    let mut server = room.shell("exec ./copy mcp");
+    // Root can read everything, so it becomes somebody else.
+    if std::fs::metadata("/proc/self").expect("this process").uid() == 0 {
+        server.uid(65534).gid(65534);
+    }
+    let mut server = server
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("dsh starts");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "reader", "version": "1"}}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": "bash", "arguments": {"command": "echo hi; exit 5", "description": "d"}}});
+    let mut input = server.stdin.take().expect("it is piped");
+    let mut answers = BufReader::new(server.stdout.take().expect("it is piped")).lines();
+    let mut answer = String::new();
+    for message in [hello, call] {
+        input
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .expect("dsh reads");
+        answer = answers.next_line().await.expect("dsh writes").expect("an answer");
+    }
+    assert!(answer.contains(r"hi\n[exit code: 5]"), "{answer}");
+    drop(input);
+    assert_eq!(server.wait().await.expect("dsh ends").code(), Some(0));
 }

@@ -29,25 +29,6 @@ fn exit_codes_and_signals_are_true() {
     });
 }
 
-/// Whoever may run a program without reading it gets processes that hide their `/proc` from others of the same user.
-/// Only root can become such a user here; for everybody else this is the case of the ordinary helper.
-#[test]
-fn a_helper_that_its_user_cannot_read_guards_all_the_same() {
-    run(async {
-        let directory = tempfile::tempdir().unwrap();
-        let helper = directory.path().join("guard");
-        std::fs::copy(
-            std::env::var_os("DSH_GUARD").expect("DSH_GUARD names the helper"),
-            &helper,
-        )
-        .unwrap();
-        std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o711)).unwrap();
-        let launcher = Launcher::guarded(GuardConfig::helper(&helper)).unwrap();
-        let tree = start(&launcher, "exit 5").await.tree;
-        assert_eq!(tree.leader_exit().await, LeaderExit::Code(5));
-    });
-}
-
 #[test]
 fn a_core_dump_is_told() {
     run(async {
