@@ -9,13 +9,14 @@ use crate::{steps, test, tidy};
 type Step = (&'static str, fn(&Workspace) -> Result<(), Error>);
 
 /// Cheap steps first. A failing one does not stop the others: one run names everything that is wrong.
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     ("fmt", steps::fmt),
     ("tidy", tidy::run),
     ("clippy", steps::clippy),
     ("test", |workspace| {
         test::run(workspace, &[], test::NotRun::IsAnError)
     }),
+    ("soak", |workspace| test::soak(workspace, &[])),
     ("loom", steps::loom),
     ("docs", steps::docs),
 ];

@@ -35,6 +35,12 @@ enum Command {
         #[arg(last = true)]
         nextest: Vec<String>,
     },
+    /// Run the long checks: thousands of commands, hundreds of random trees; some minutes.
+    Soak {
+        /// Arguments for `cargo nextest run`, for example a name filter.
+        #[arg(last = true)]
+        nextest: Vec<String>,
+    },
     /// Check what the compiler does not: layers, sizes, words, documents.
     Tidy,
     /// Explore the interleavings of the lock-based cores.
@@ -43,7 +49,7 @@ enum Command {
     Docs,
     /// Write docs/model-surface.md anew: what a model sees.
     Surface,
-    /// Everything a change must pass: fmt, clippy, tidy, test, loom, docs.
+    /// Everything a change must pass: fmt, clippy, tidy, test, soak, loom, docs.
     Ci,
 }
 
@@ -61,6 +67,7 @@ fn run(cli: Cli) -> Result<(), Error> {
     let workspace = Workspace::find()?;
     match cli.command {
         Command::Test { nextest } => test::run(&workspace, &nextest, test::NotRun::IsReported),
+        Command::Soak { nextest } => test::soak(&workspace, &nextest),
         Command::Tidy => tidy::run(&workspace),
         Command::Loom => steps::loom(&workspace),
         Command::Docs => steps::docs(&workspace),

@@ -1,4 +1,6 @@
-//! `cargo xtask test`: everything that needs no key.
+//! `cargo xtask test`: everything that needs no key; `cargo xtask soak`: the long checks.
+
+use std::process::Command;
 
 use crate::error::Error;
 use crate::nextest::Nextest;
@@ -22,13 +24,8 @@ pub(crate) enum NotRun {
 /// With `arguments` (a filter, usually) only nextest runs, with them.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String], not_run: NotRun) -> Result<(), Error> {
     let nextest = Nextest::ready(workspace)?;
-    process::run(&mut workspace.cargo(["build", "--locked", "--bin", "dsh", "--bin", "dsh-guard"]))?;
+    let mut tests = with_programs(workspace, nextest.command("run"))?;
     let client = client::prepare(workspace);
-
-    let mut tests = nextest.command("run");
-    tests.env("DSH_BIN", workspace.target().join("debug/dsh"));
-    // A test program cannot be the guard of its own commands.
-    tests.env("DSH_GUARD", workspace.target().join("debug/dsh-guard"));
     match &client {
         Ok(python) => _ = tests.env("DSH_TEST_PYTHON", python),
         Err(_) if arguments.is_empty() => _ = tests.args(["--filterset", &format!("not ({CLIENT_TESTS})")]),
@@ -44,6 +41,32 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String], not_run: NotRun) 
         report(&nextest, &reason, not_run)?;
     }
     tests.and(examples)
+}
+
+/// Runs the long checks: the test target `soak` of every crate that has one, one test at a time.
+///
+/// They are left out of [`run`]; `.config/nextest.toml` has the two profiles.
+pub(crate) fn soak(workspace: &Workspace, arguments: &[String]) -> Result<(), Error> {
+    let mut tests = with_programs(workspace, Nextest::ready(workspace)?.command("run"))?;
+    tests.args([
+        "--workspace",
+        "--test",
+        "soak",
+        "--profile",
+        "soak",
+        "--no-tests",
+        "fail",
+    ]);
+    process::run(tests.args(arguments))
+}
+
+/// Builds the programs that tests start, and names them in the environment of `tests`.
+fn with_programs(workspace: &Workspace, mut tests: Command) -> Result<Command, Error> {
+    process::run(&mut workspace.cargo(["build", "--locked", "--bin", "dsh", "--bin", "dsh-guard"]))?;
+    tests.env("DSH_BIN", workspace.target().join("debug/dsh"));
+    // A test program cannot be the guard of its own commands.
+    tests.env("DSH_GUARD", workspace.target().join("debug/dsh-guard"));
+    Ok(tests)
 }
 
 /// Names every test that needs the client, and why it was left out.

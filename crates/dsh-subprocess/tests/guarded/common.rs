@@ -17,7 +17,7 @@ pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
-/// The longest a test may take.
+/// The longest an ordinary test may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn launcher() -> Launcher {
@@ -88,12 +88,16 @@ impl Marked {
 
 /// Runs a test on a runtime of its own, not longer than the limit.
 pub(crate) fn run<F: Future>(test: F) -> F::Output {
+    run_within(LIMIT, test)
+}
+
+pub(crate) fn run_within<F: Future>(limit: Duration, test: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
-    let output = runtime.block_on(async { tokio::time::timeout(LIMIT, test).await });
+    let output = runtime.block_on(async { tokio::time::timeout(limit, test).await });
     output.expect("the test takes too long")
 }
 

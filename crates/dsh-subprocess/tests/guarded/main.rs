@@ -8,6 +8,7 @@
 )]
 
 mod common;
+mod trees;
 
 mod attack;
 mod command;
