@@ -1,22 +1,80 @@
-//! The words a model conversation is made of: call ids and content blocks.
+//! The model seam: what a conversation is made of, what a model is asked, what it streams back, and who answers.
 //!
-//! This crate is the bottom of the model seam. It names what every layer above passes around (a log entry, a tool
-//! result, a notice are all lists of [`ContentBlock`]s) and does nothing with it: no model is called here.
+//! A [`ModelRequest`] is everything that a model sees. A [`ModelAdapter`] sends it and gives a [`ModelStream`] of
+//! [`Chunk`]s, from which an [`Assembler`] makes the whole [`Answer`]. No model is called here.
 //!
 //! ```
-//! use dsh_llm::{CallId, ContentBlock, text_of};
+//! use std::sync::Arc;
 //!
-//! let call = CallId::new("call_7");
-//! let content = vec![ContentBlock::text("two lines\n"), ContentBlock::text("of output")];
+//! use dsh_llm::{
+//!     AssistantBlock, Assembler, Chunk, ContentBlock, FinishReason, ModelAdapter, ModelError, ModelMessage, ModelRequest,
+//!     ModelStream, RequestHeader, Sampling,
+//! };
+//! use tokio_util::sync::CancellationToken;
 //!
-//! assert_eq!(call.to_string(), "call_7");
-//! assert_eq!(text_of(&content), "two lines\nof output");
-//! assert_eq!(serde_json::to_string(&content[1])?, r#"{"type":"text","text":"of output"}"#);
-//! # Ok::<(), serde_json::Error>(())
+//! /// Says back what it was told last.
+//! struct Echo;
+//!
+//! struct Said(Vec<Chunk>);
+//!
+//! #[async_trait::async_trait]
+//! impl ModelAdapter for Echo {
+//!     async fn send(&self, request: Arc<ModelRequest>, _: CancellationToken) -> Result<Box<dyn ModelStream>, ModelError> {
+//!         let Some(ModelMessage::User { content }) = request.messages.last() else {
+//!             return Err(ModelError::lasting("INVALID_REQUEST", "nothing to answer"));
+//!         };
+//!         let text = dsh_llm::text_of(content);
+//!         Ok(Box::new(Said(vec![Chunk::Finish(FinishReason::Stop), Chunk::TextDelta { index: 0, text }])))
+//!     }
+//! }
+//!
+//! #[async_trait::async_trait]
+//! impl ModelStream for Said {
+//!     async fn next(&mut self) -> Result<Option<Chunk>, ModelError> {
+//!         Ok(self.0.pop())
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ModelError> {
+//! let request = ModelRequest {
+//!     header: RequestHeader {
+//!         provider: "echo".into(),
+//!         model: "echo-1".into(),
+//!         system: String::new(),
+//!         tools: Vec::new(),
+//!         sampling: Sampling::default(),
+//!     },
+//!     messages: vec![ModelMessage::User { content: vec![ContentBlock::text("hello")] }],
+//! };
+//! let mut stream = Echo.send(Arc::new(request), CancellationToken::new()).await?;
+//! let mut assembler = Assembler::new();
+//! while let Some(chunk) = stream.next().await? {
+//!     assembler.push(chunk);
+//! }
+//! let answer = assembler.finish();
+//! assert_eq!(answer.content, [AssistantBlock::Text { text: "hello".into() }]);
+//! assert_eq!(answer.finish, Some(FinishReason::Stop));
+//! # Ok(())
+//! # }
 //! ```
 
 mod call_id;
 mod content;
+mod request;
 
+mod assembler;
+mod chunk;
+
+mod adapter;
+mod error;
+mod retry;
+
+pub use adapter::{ModelAdapter, ModelRegistry, ModelStream};
+pub use assembler::{Answer, Assembler};
 pub use call_id::CallId;
-pub use content::{ContentBlock, text_of};
+pub use chunk::{Chunk, FinishReason, Usage};
+pub use content::{AssistantBlock, ContentBlock, ToolCall, text_of};
+pub use error::{DuplicateAdapter, ModelError, Retry};
+pub use request::{ModelMessage, ModelRequest, RequestHeader, Sampling, ToolSpec};
+pub use retry::{RetryPolicy, Tried};
