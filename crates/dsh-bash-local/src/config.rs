@@ -29,6 +29,9 @@ pub struct LocalBashConfig {
     pub max_output_bytes: f64,
     /// How many bytes of output one command may keep on disk.
     pub max_spill_bytes: f64,
+    /// How many bytes of output all commands together may keep on disk. What one of them kept is free again when its
+    /// record goes.
+    pub max_total_spill_bytes: f64,
     /// How long a tree has between the request to end and the kill, and how long a pipe may stay open after it, in
     /// milliseconds.
     pub grace_ms: f64,
@@ -46,6 +49,7 @@ impl Default for LocalBashConfig {
             max_timeout_ms: 600_000.0,
             max_output_bytes: 64_000.0,
             max_spill_bytes: 67_108_864.0,
+            max_total_spill_bytes: 1_073_741_824.0,
             grace_ms: 3_000.0,
             drain_ms: 250.0,
             allow_env: Vec::new(),
@@ -65,6 +69,7 @@ impl LocalBashConfig {
             ("max_timeout_ms", self.max_timeout_ms),
             ("max_output_bytes", self.max_output_bytes),
             ("max_spill_bytes", self.max_spill_bytes),
+            ("max_total_spill_bytes", self.max_total_spill_bytes),
             ("grace_ms", self.grace_ms),
             ("drain_ms", self.drain_ms),
         ];

@@ -88,7 +88,8 @@ impl LocalBash {
         // Registered last, so disposed of first; dropped when the scope is dropped unclosed.
         own.effect("stop bash processes", move || async move { drop(stopped) })
             .map_err(ScopeClosed::discard)?;
-        let spill = SpillDir::create_in(&spill_parent(std::env::temp_dir()))
+        let room = saturating(config.max_total_spill_bytes) as u64;
+        let spill = SpillDir::create_in(&spill_parent(std::env::temp_dir()), room)
             .inspect_err(|error| tracing::warn!(%error, "long output is kept in memory only"))
             .ok();
         Ok(Self {

@@ -27,7 +27,7 @@ impl Default for OutputConfig {
 pub struct SpillConfig {
     /// The directory of this process, shared by all its logs.
     pub dir: Arc<SpillDir>,
-    /// Bytes the file may grow to. The file keeps the stream from byte 0 up to here; what comes later stays
+    /// Bytes the file may grow to, if the directory has room for them. The file keeps the stream from byte 0 up to here; what comes later stays
     /// readable only as long as the memory tail holds it.
     pub max_bytes: u64,
 }

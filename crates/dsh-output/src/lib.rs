@@ -21,7 +21,8 @@
 //! # What is kept
 //! Memory keeps the head and the tail of the stream within a budget, byte-exact. When the stream outgrows the budget
 //! (or a reader skips bytes) a private file is started that holds the stream from byte 0 up to its own cap; byte N of
-//! the file is byte N of the log. A disk error ends spilling, never the capture. Which stream a byte came from is kept
+//! the file is byte N of the log. All files of a [`SpillDir`] share a cap of their own; where it is reached, a file ends like
+//! at its own. A disk error ends spilling, never the capture. Which stream a byte came from is kept
 //! in at most 64 KiB: after thousands of changes between the streams, short runs far from both ends of the log may be
 //! attributed to the other stream, never moved or lost.
 //!
@@ -42,6 +43,7 @@ mod log;
 mod runs;
 mod window;
 
+mod room;
 mod spill;
 mod spill_dir;
 

@@ -93,7 +93,7 @@ impl OutputLog {
             return;
         }
         if !fits {
-            self.start_file(&mut writer);
+            self.start_file(&mut writer, bytes.len());
         }
         writer.write(bytes);
         let mut core = self.core();
@@ -168,7 +168,7 @@ impl OutputLog {
             return;
         }
         let mut writer = self.writer();
-        self.start_file(&mut writer);
+        self.start_file(&mut writer, 0);
         if self.is_closed() {
             self.finish_file(&mut writer);
         }
@@ -178,18 +178,21 @@ impl OutputLog {
         self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the file with all that memory holds. Does nothing once that was tried.
-    fn start_file(&self, writer: &mut SpillWriter) {
+    /// Starts the file with all that memory holds, and room for `more` bytes. Does nothing once that was tried.
+    fn start_file(&self, writer: &mut SpillWriter, more: usize) {
         if !writer.is_waiting() {
             return;
         }
-        let so_far = self.core().window.read(&(0..u64::MAX));
-        if let Some(file) = writer.start() {
+        let (len, so_far) = {
+            let core = self.core();
+            (core.window.len(), core.window.read(&(0..u64::MAX)))
+        };
+        if let Some(file) = writer.start(len.saturating_add(more as u64)) {
             for (_, bytes) in so_far {
                 writer.write(&bytes);
             }
             let mut core = self.core();
-            core.file = Some(Arc::new(file));
+            core.file = Some(file);
             core.spilled = writer.written();
         }
     }

@@ -18,6 +18,8 @@ use nix::{
     fcntl::{Flock, FlockArg},
 };
 
+use crate::room::Room;
+
 const PREFIX: &str = "dsh-output-";
 const LOCK: &str = "lock";
 /// Attempts to create a directory while sweepers of other processes get in the way.
@@ -32,6 +34,7 @@ pub struct SpillDir {
     // Declared in drop order: the directory goes while the lock is still held.
     dir: tempfile::TempDir,
     _lock: Flock<File>,
+    room: Room,
 }
 
 /// Why a spill directory could not be created.
@@ -44,19 +47,20 @@ pub struct SpillDirError {
 
 impl SpillDir {
     /// Creates the directory of this process in `base`, which must exist, and removes the directories there whose
-    /// owner is dead. Blocks on the file system.
+    /// owner is dead. All files in it together grow to at most `max_bytes`; what one of them held is free again when
+    /// it is removed. Blocks on the file system.
     ///
     /// # Errors
     /// When `base` is missing or not writable, or does not support file locks. A left-over directory that cannot
     /// be removed is logged, not an error.
-    pub fn create_in(base: &Path) -> Result<Arc<Self>, SpillDirError> {
+    pub fn create_in(base: &Path, max_bytes: u64) -> Result<Arc<Self>, SpillDirError> {
         sweep(base);
         let fail = |source| SpillDirError {
             base: base.to_path_buf(),
             source,
         };
         for _ in 0..ATTEMPTS {
-            if let Some(dir) = try_create(base).map_err(fail)? {
+            if let Some(dir) = try_create(base, max_bytes).map_err(fail)? {
                 return Ok(Arc::new(dir));
             }
         }
@@ -67,10 +71,14 @@ impl SpillDir {
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
+    }
 }
 
 /// One attempt; `None` when a sweeper took the new directory for a dead one.
-fn try_create(base: &Path) -> io::Result<Option<SpillDir>> {
+fn try_create(base: &Path, max_bytes: u64) -> io::Result<Option<SpillDir>> {
     let private = Permissions::from_mode(0o700);
     let dir = tempfile::Builder::new()
         .prefix(PREFIX)
@@ -87,7 +95,11 @@ fn try_create(base: &Path) -> io::Result<Option<SpillDir>> {
         opened => opened?,
     };
     let lock = Flock::lock(lock, FlockArg::LockExclusive).map_err(|(_, errno)| io::Error::from(errno))?;
-    Ok((lock.metadata()?.nlink() > 0).then_some(SpillDir { dir, _lock: lock }))
+    Ok((lock.metadata()?.nlink() > 0).then_some(SpillDir {
+        dir,
+        _lock: lock,
+        room: Room::new(max_bytes),
+    }))
 }
 
 /// Removes the directories in `base` that nobody holds.

@@ -82,7 +82,7 @@ pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     clippy::cast_possible_truncation,
     reason = "the offset is below the length of a buffer in memory"
 )]
-fn to_index(offset: u64) -> usize {
+pub(crate) fn to_index(offset: u64) -> usize {
     offset as usize
 }
 

@@ -94,7 +94,7 @@ fn a_file_goes_with_the_last_handle_and_the_directory_after_the_last_file() {
 fn a_directory_whose_owner_is_dead_is_removed_and_others_are_left_alone() {
     const NAME: &str = "a_directory_whose_owner_is_dead_is_removed_and_others_are_left_alone";
     if let Some(base) = as_child() {
-        let dir = SpillDir::create_in(&base).unwrap();
+        let dir = SpillDir::create_in(&base, u64::MAX).unwrap();
         let spill = Some(SpillConfig {
             dir: dir.clone(),
             max_bytes: 100,
@@ -119,12 +119,12 @@ fn a_directory_whose_owner_is_dead_is_removed_and_others_are_left_alone() {
     let theirs = PathBuf::from(read_marker(&mut owner, "holds:"));
     assert_eq!(entries(&theirs), 2);
 
-    let first = SpillDir::create_in(base.path()).unwrap();
+    let first = SpillDir::create_in(base.path(), u64::MAX).unwrap();
     assert_eq!(entries(&theirs), 2, "its owner lives");
     owner.kill().unwrap();
     owner.wait().unwrap();
     assert!(theirs.exists());
-    let second = SpillDir::create_in(base.path()).unwrap();
+    let second = SpillDir::create_in(base.path(), u64::MAX).unwrap();
     assert!(!theirs.exists());
     assert!(first.path().exists() && second.path().exists());
     assert!(base.path().join("unrelated/lock").exists());
@@ -139,7 +139,7 @@ fn processes_that_start_together_each_get_a_directory() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..20 {
-                    let dir = SpillDir::create_in(base.path()).unwrap();
+                    let dir = SpillDir::create_in(base.path(), u64::MAX).unwrap();
                     assert!(dir.path().join("lock").exists());
                 }
             });
@@ -151,7 +151,7 @@ fn processes_that_start_together_each_get_a_directory() {
 #[test]
 fn a_missing_base_is_an_error_that_names_it() {
     let base = tempfile::tempdir().unwrap();
-    let error = SpillDir::create_in(&base.path().join("missing"))
+    let error = SpillDir::create_in(&base.path().join("missing"), u64::MAX)
         .unwrap_err()
         .to_string();
     assert!(
@@ -180,7 +180,7 @@ fn a_file_that_cannot_be_created_costs_only_the_middle() {
 fn after_a_write_error_the_file_still_serves_what_it_has() {
     const NAME: &str = "after_a_write_error_the_file_still_serves_what_it_has";
     if let Some(base) = as_child() {
-        let dir = SpillDir::create_in(&base).unwrap();
+        let dir = SpillDir::create_in(&base, u64::MAX).unwrap();
         let spill = Some(SpillConfig {
             dir,
             max_bytes: 1_000_000,
@@ -217,6 +217,107 @@ fn after_a_write_error_the_file_still_serves_what_it_has() {
         limited.status.success() && printed.contains("checked:"),
         "{printed}"
     );
+}
+
+/// Logs that share room for so many bytes on disk; each has 6 bytes of memory and could spill 100 alone.
+fn sharing(max_bytes: u64) -> (tempfile::TempDir, impl Fn() -> OutputLog) {
+    let base = tempfile::tempdir().unwrap();
+    let dir = SpillDir::create_in(base.path(), max_bytes).unwrap();
+    let log = move || {
+        OutputLog::new(OutputConfig {
+            memory_bytes: 6,
+            spill: Some(SpillConfig {
+                dir: dir.clone(),
+                max_bytes: 100,
+            }),
+        })
+    };
+    (base, log)
+}
+
+#[test]
+fn the_cap_of_all_is_told_like_the_cap_of_one() {
+    let (_base, new_log) = sharing(18);
+    let first = new_log();
+    first.append(Stream::Stdout, b"0123456789");
+    assert_eq!(whole(&first), "0123456789");
+
+    // 8 bytes are left for this one.
+    let second = new_log();
+    second.append(Stream::Stdout, b"abcdefghijklmnop");
+    let cut = "abcdefgh\n[5 bytes omitted here; no longer available]\nnop";
+    assert_eq!(whole(&second), cut);
+    assert_eq!(std::fs::read(second.spill_path().unwrap()).unwrap(), b"abcdefgh");
+
+    // Nothing is left for this one, so it has no file.
+    let third = new_log();
+    third.append(Stream::Stdout, b"ABCDEFGHIJ");
+    third.close();
+    assert_eq!(third.spill_path(), None);
+    assert_eq!(
+        whole(&third),
+        "ABC\n[4 bytes omitted here; no longer available]\nHIJ"
+    );
+
+    // A log that goes makes room for new ones. Those that were cut stay as they are.
+    drop(first);
+    second.append(Stream::Stdout, b"qrs");
+    assert_eq!(
+        whole(&second),
+        "abcdefgh\n[8 bytes omitted here; no longer available]\nqrs"
+    );
+    let fourth = new_log();
+    fourth.append(Stream::Stdout, b"0123456789ABCDEF");
+    assert_eq!(
+        whole(&fourth),
+        "0123456789\n[3 bytes omitted here; no longer available]\nDEF"
+    );
+}
+
+#[test]
+fn writers_at_the_same_time_stay_below_the_cap_of_all() {
+    const ALL: u64 = 5_000;
+    let base = tempfile::tempdir().unwrap();
+    let dir = SpillDir::create_in(base.path(), ALL).unwrap();
+    let on_disk = || -> u64 {
+        std::fs::read_dir(dir.path())
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| entry.metadata().ok())
+            .map(|metadata| metadata.len())
+            .sum()
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let log = OutputLog::new(OutputConfig {
+                        memory_bytes: 10,
+                        spill: Some(SpillConfig {
+                            dir: dir.clone(),
+                            max_bytes: 2_000,
+                        }),
+                    });
+                    for _ in 0..50 {
+                        log.append(Stream::Stdout, &[b'x'; 61]);
+                    }
+                    let read = sections(&log).read_from(0, usize::MAX);
+                    assert_eq!(read.text.matches('x').count() as u64 + read.omitted, 50 * 61);
+                    assert!(on_disk() <= ALL);
+                }
+            });
+        }
+    });
+    // All is free again: one log can have it.
+    let log = OutputLog::new(OutputConfig {
+        memory_bytes: 10,
+        spill: Some(SpillConfig {
+            dir: dir.clone(),
+            max_bytes: u64::MAX,
+        }),
+    });
+    log.append(Stream::Stdout, &[b'x'; 6_000]);
+    assert_eq!(on_disk(), ALL);
 }
 
 #[test]

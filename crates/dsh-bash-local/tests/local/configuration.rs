@@ -13,6 +13,7 @@ fn c50_every_wrong_value_is_named_at_once() {
         max_timeout_ms: 0.0,
         max_output_bytes: -1.0,
         max_spill_bytes: 0.0,
+        max_total_spill_bytes: 0.0,
         grace_ms: 0.0,
         drain_ms: f64::INFINITY,
         cwd: Some("".into()),
@@ -27,6 +28,7 @@ fn c50_every_wrong_value_is_named_at_once() {
         "max_timeout_ms",
         "max_output_bytes",
         "max_spill_bytes",
+        "max_total_spill_bytes",
         "grace_ms",
         "drain_ms",
     ]

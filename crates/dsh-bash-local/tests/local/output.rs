@@ -108,6 +108,29 @@ async fn a_flood_past_the_disk_cap_is_counted_and_both_ends_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_commands_share_a_cap_on_disk() {
+    let fixture = Fixture::with(LocalBashConfig {
+        max_output_bytes: 100.0,
+        max_total_spill_bytes: 1_000.0,
+        ..config()
+    });
+    let command = "head -c 700 /dev/zero | tr '\\0' x";
+    let size = |path: std::path::PathBuf| std::fs::metadata(path).unwrap().len();
+    let first = fixture.run(command).await;
+    let second = fixture.run(command).await;
+    let third = fixture.run(command).await;
+    let sizes = [&first, &second, &third].map(|result| result.process.output().spill_path().map(size));
+    assert_eq!(sizes, [Some(700), Some(300), None]);
+    let lost = "bytes omitted here; no longer available]";
+    let says_so = [first, second, third].map(|result| result.stdout.text.contains(lost));
+    assert_eq!(says_so, [false, true, true]);
+
+    // They went, and their files with them.
+    let fourth = fixture.run(command).await;
+    assert_eq!(fourth.process.output().spill_path().map(size), Some(700));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_model_sees_text() {
     let fixture = Fixture::new();
     let progress = fixture

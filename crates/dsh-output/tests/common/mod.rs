@@ -14,7 +14,7 @@ pub(crate) struct Spilling {
 
 pub(crate) fn spilling(memory_bytes: usize, max_bytes: u64) -> Spilling {
     let base = tempfile::tempdir().unwrap();
-    let dir = SpillDir::create_in(base.path()).unwrap();
+    let dir = SpillDir::create_in(base.path(), u64::MAX).unwrap();
     let spill = Some(SpillConfig {
         dir: dir.clone(),
         max_bytes,
