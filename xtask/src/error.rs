@@ -18,6 +18,8 @@ pub(crate) enum Error {
     Untidy(usize),
     #[error("tests were not run: {0}")]
     NotRun(String),
+    #[error("cannot have {package}: {problem}")]
+    Product { package: String, problem: String },
     #[error("no crate has loom models (a test target named loom)")]
     NoLoomModels,
     #[error("failing steps: {}", .0.join(", "))]

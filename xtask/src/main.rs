@@ -7,6 +7,7 @@ mod client;
 mod error;
 mod nextest;
 mod process;
+mod products;
 mod steps;
 mod test;
 mod tidy;
@@ -41,6 +42,8 @@ enum Command {
         #[arg(last = true)]
         nextest: Vec<String>,
     },
+    /// Fetch the agent products that tests drive, at their pinned versions, into the target directory.
+    Products,
     /// Check what the compiler does not: layers, sizes, words, documents.
     Tidy,
     /// Explore the interleavings of the lock-based cores.
@@ -68,6 +71,7 @@ fn run(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Test { nextest } => test::run(&workspace, &nextest, test::NotRun::IsReported),
         Command::Soak { nextest } => test::soak(&workspace, &nextest),
+        Command::Products => products::run(&workspace),
         Command::Tidy => tidy::run(&workspace),
         Command::Loom => steps::loom(&workspace),
         Command::Docs => steps::docs(&workspace),
