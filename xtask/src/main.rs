@@ -5,6 +5,7 @@
 mod ci;
 mod client;
 mod error;
+mod foreign;
 mod nextest;
 mod process;
 mod products;

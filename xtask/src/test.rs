@@ -5,17 +5,14 @@ use std::process::Command;
 use crate::error::Error;
 use crate::nextest::Nextest;
 use crate::workspace::Workspace;
-use crate::{client, process};
+use crate::{foreign, process};
 
-/// Selects the tests that need the foreign client.
-const CLIENT_TESTS: &str = "package(tests) & test(/python_client/)";
-
-/// What it means that the foreign client cannot be fetched.
+/// What it means that a program of other people cannot be fetched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotRun {
-    /// Its tests are listed, and the others decide.
+    /// The tests that need it are listed, and the others decide.
     IsReported,
-    /// Its tests are listed, and that fails the run.
+    /// The tests that need it are listed, and that fails the run.
     IsAnError,
 }
 
@@ -25,22 +22,27 @@ pub(crate) enum NotRun {
 pub(crate) fn run(workspace: &Workspace, arguments: &[String], not_run: NotRun) -> Result<(), Error> {
     let nextest = Nextest::ready(workspace)?;
     let mut tests = with_programs(workspace, nextest.command("run"))?;
-    let client = client::prepare(workspace);
-    match &client {
-        Ok(python) => _ = tests.env("DSH_TEST_PYTHON", python),
-        Err(_) if arguments.is_empty() => _ = tests.args(["--filterset", &format!("not ({CLIENT_TESTS})")]),
-        // With a filter of the caller's, a client test fails by itself and says what it misses.
-        Err(_) => {}
+    let foreign = foreign::prepare(workspace);
+    for foreign in &foreign {
+        if let Ok(program) = &foreign.program {
+            tests.env(foreign.variable, program);
+        }
+    }
+    // With a filter of the caller's, a test fails by itself and says what it misses.
+    if let Some(filter) = foreign::runnable(&foreign).filter(|_| arguments.is_empty()) {
+        tests.args(["--filterset", &filter]);
     }
     let tests = process::run(tests.args(arguments));
     if !arguments.is_empty() {
         return tests;
     }
     let examples = process::run(&mut workspace.cargo(["test", "--locked", "--workspace", "--doc"]));
-    if let Err(reason) = client {
-        report(&nextest, &reason, not_run)?;
+    let left_out = foreign::report(&nextest, &foreign)?;
+    tests.and(examples)?;
+    match (left_out, not_run) {
+        (Some(reasons), NotRun::IsAnError) => Err(Error::NotRun(reasons)),
+        (None, _) | (_, NotRun::IsReported) => Ok(()),
     }
-    tests.and(examples)
 }
 
 /// Runs the long checks: the test target `soak` of every crate that has one, one test at a time.
@@ -67,18 +69,4 @@ fn with_programs(workspace: &Workspace, mut tests: Command) -> Result<Command, E
     // A test program cannot be the guard of its own commands.
     tests.env("DSH_GUARD", workspace.target().join("debug/dsh-guard"));
     Ok(tests)
-}
-
-/// Names every test that needs the client, and why it was left out.
-fn report(nextest: &Nextest<'_>, reason: &Error, not_run: NotRun) -> Result<(), Error> {
-    let mut list = nextest.command("list");
-    list.args(["--message-format", "oneline", "--filterset", CLIENT_TESTS]);
-    for test in process::output(&mut list)?.lines() {
-        println!("NOT RUN {test}");
-    }
-    println!("the MCP client could not be fetched: {reason}");
-    match not_run {
-        NotRun::IsReported => Ok(()),
-        NotRun::IsAnError => Err(Error::NotRun(reason.to_string())),
-    }
 }
