@@ -45,8 +45,8 @@ impl Guards {
         let kill_bound = spec.kill_bound;
         let prepared = Prepared::new(spec)?;
         let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
-        let message = MessageWithFiles::new(&prepared, script.as_ref(), kill_bound)?;
-        let (ready, supervisor) = self.order(&message)?;
+        let mut message = MessageWithFiles::new(&prepared, script.as_ref(), kill_bound)?;
+        let (ready, supervisor) = self.order(&mut message)?;
         let started = await_start(&ready, &supervisor, &prepared);
         let Heard { leader, report } = started.inspect_err(|_| supervisor.replace())?;
         let guarded = Arc::new(Guarded::new(ready, supervisor, leader, kill_bound));
@@ -59,12 +59,17 @@ impl Guards {
     }
 
     /// Gives the order to a guard that is surely there.
-    fn order(&self, message: &MessageWithFiles<'_>) -> Result<(Ready, Arc<Supervisor>), SpawnError> {
+    fn order(&self, message: &mut MessageWithFiles<'_>) -> Result<(Ready, Arc<Supervisor>), SpawnError> {
         for _ in 0..ATTEMPTS {
             let supervisor = self.supervisor()?;
             let ready = match supervisor.take() {
                 Ok(ready) => ready,
                 Err(NoGuard::Lost) => continue,
+                Err(NoGuard::NeverHeard) => {
+                    let source =
+                        io::Error::other("it says nothing; does it call guard_entry() first in main?");
+                    return Err(failed(&self.program, source));
+                }
                 Err(NoGuard::Refused(error)) => return Err(SpawnError::resources("a guard", error)),
             };
             // A guard that was lost while it waited has a report of that, and has run nothing.
@@ -73,7 +78,7 @@ impl Guards {
                 supervisor.replace();
                 continue;
             }
-            match send(&ready.socket, &message.bytes, &message.descriptors()) {
+            match message.send(&ready.socket)? {
                 Ok(()) => return Ok((ready, supervisor)),
                 // It went just now.
                 Err(Errno::PIPE | Errno::CONNRESET) => supervisor.replace(),
@@ -125,21 +130,38 @@ impl<'a> MessageWithFiles<'a> {
                 Script::None
             },
         });
-        let mut bytes = order.encode();
-        let mut file = None;
-        if bytes.len() > MESSAGE_LIMIT {
-            file = Some(memory_file(&bytes)?);
-            bytes = Order::RunFromFile.encode();
-        }
+        let bytes = order.encode();
         let stdio = prepared.stdio.iter().map(AsFd::as_fd);
         let borrowed = stdio
             .chain([prepared.directory.as_fd()])
             .chain(script.map(AsFd::as_fd));
-        Ok(MessageWithFiles {
+        let mut message = MessageWithFiles {
             bytes,
             borrowed: borrowed.collect(),
-            file,
-        })
+            file: None,
+        };
+        if message.bytes.len() > MESSAGE_LIMIT {
+            message.put_into_file()?;
+        }
+        Ok(message)
+    }
+
+    /// Sends it, in a file if it is too long for this socket (`net.core.wmem_default` may be small). The inner error is
+    /// of the socket.
+    fn send(&mut self, socket: &OwnedFd) -> Result<Result<(), Errno>, SpawnError> {
+        match send(socket, &self.bytes, &self.descriptors()) {
+            Err(Errno::MSGSIZE) if self.file.is_none() => {
+                self.put_into_file()?;
+                Ok(send(socket, &self.bytes, &self.descriptors()))
+            }
+            sent => Ok(sent),
+        }
+    }
+
+    fn put_into_file(&mut self) -> Result<(), SpawnError> {
+        self.file = Some(memory_file(&self.bytes)?);
+        self.bytes = Order::RunFromFile.encode();
+        Ok(())
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -233,3 +255,6 @@ fn memory_file(content: &[u8]) -> Result<OwnedFd, SpawnError> {
     io::Seek::rewind(&mut file).map_err(refused)?;
     Ok(file.into())
 }
+
+#[cfg(test)]
+mod tests;

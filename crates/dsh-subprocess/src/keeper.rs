@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::SigSet;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 #[cfg(target_os = "linux")]
@@ -40,6 +40,7 @@ use crate::guard::wire::Report;
 #[cfg(target_os = "linux")]
 use crate::guarded::Guarded;
 use crate::tree::Shared;
+use crate::wait::timespec;
 
 /// How long to sleep when the system refuses to poll (more trees than its descriptor limit allows now).
 const BLIND_SLEEP: Duration = Duration::from_millis(20);
@@ -189,13 +190,6 @@ impl Round {
 fn contained_step(ward: &mut Box<dyn Watched>) -> Progress {
     let step = AssertUnwindSafe(|| ward.step(Instant::now()));
     catch_unwind(step).unwrap_or_else(|_| Progress::Waiting(Some(Instant::now() + AFTER_PANIC)))
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: duration.subsec_nanos().into(),
-    }
 }
 
 fn lock(arrivals: &Mutex<Vec<Box<dyn Watched>>>) -> MutexGuard<'_, Vec<Box<dyn Watched>>> {

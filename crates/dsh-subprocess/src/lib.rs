@@ -89,6 +89,7 @@ mod spec;
 mod supervisor;
 mod sys;
 mod tree;
+mod wait;
 
 pub use error::{GuardError, SpawnError};
 pub use facts::{LeaderExit, Member, Proof, Signal, TreeEnd};

@@ -8,10 +8,9 @@
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{
@@ -22,6 +21,7 @@ use crate::error::SpawnError;
 use crate::guard::members::has_exited;
 use crate::guard::wire::{Offer, Received, Wait, pair, receive, send};
 use crate::prepare::above_stdio;
+use crate::wait::is_readable;
 use crate::{guard, keeper, sys};
 
 /// How many guards are kept ready. They are taken by commands that start at once; more than processors are of no use.
@@ -30,6 +30,8 @@ const READY: usize = 8;
 const SILENCE: Duration = Duration::from_millis(500);
 /// After this many times it is given up on.
 const SILENCES: u32 = 20;
+/// And after this many if it never said anything: then it may be another program.
+const FIRST_SILENCES: u32 = 10;
 
 /// The way to a supervisor. It ends when the last way is dropped and its trees are empty.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(crate) struct Supervisor {
     process: OwnedFd,
     /// How many guards were taken for which no other one was asked yet.
     owed: AtomicUsize,
+    /// Whether it ever said anything.
+    heard: AtomicBool,
 }
 
 /// A guard that waits for its order.
@@ -58,6 +62,8 @@ impl Ready {
 pub(crate) enum NoGuard {
     /// The supervisor is gone.
     Lost,
+    /// It never said anything, and was ended.
+    NeverHeard,
     /// The system gave none.
     Refused(io::Error),
 }
@@ -92,6 +98,7 @@ impl Supervisor {
                     main,
                     process,
                     owed: AtomicUsize::new(0),
+                    heard: AtomicBool::new(false),
                 };
                 (0..READY).for_each(|_| supervisor.ask());
                 Ok(supervisor)
@@ -132,6 +139,7 @@ impl Supervisor {
             }
             match receive(&self.main, Wait::No) {
                 Ok(Received::Message(message, descriptors)) => {
+                    self.heard.store(true, Ordering::Relaxed);
                     match (Offer::decode(&message), to_pair(descriptors)) {
                         (Some(Offer::Ready { guard }), Some((socket, process))) => {
                             let guard = i32::try_from(guard).ok().and_then(Pid::from_raw);
@@ -167,9 +175,10 @@ impl Supervisor {
                         continue;
                     }
                     silences += 1;
-                    if silences > SILENCES {
+                    let heard = self.heard.load(Ordering::Relaxed);
+                    if silences > if heard { SILENCES } else { FIRST_SILENCES } {
                         let _ = pidfd_send_signal(&self.process, Signal::KILL);
-                        return Err(NoGuard::Lost);
+                        return Err(if heard { NoGuard::Lost } else { NoGuard::NeverHeard });
                     }
                     self.go_on();
                 }
@@ -199,12 +208,7 @@ pub(crate) fn failed(program: &CStr, source: io::Error) -> SpawnError {
 
 /// Waits for something to receive. Not for long: whether there was something.
 pub(crate) fn wait_for(socket: &OwnedFd) -> bool {
-    let timeout = Timespec {
-        tv_sec: 0,
-        tv_nsec: SILENCE.subsec_nanos().into(),
-    };
-    let mut descriptors = [PollFd::new(socket, PollFlags::IN)];
-    !matches!(poll(&mut descriptors, Some(&timeout)), Ok(0))
+    is_readable(socket, SILENCE)
 }
 
 /// Where the dynamic loader finds the libraries that this program was started with, and nothing else.

@@ -7,7 +7,9 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, kill_process_group, setrlimit,
+};
 
 use super::members::{Seen, children, group_of, walk};
 use crate::facts::Member;
@@ -33,6 +35,15 @@ pub(super) enum Leader {
 ///
 /// First to the leader's group as a whole: no later command of a script starts. Then to each member outside.
 pub(super) fn term(leader: Pid, state: Leader) {
+    // Each member takes a descriptor below. Whatever is started here was started with the old limit.
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
     let before = members();
     let group = leader.as_raw_nonzero().get();
     let pinned = match state {

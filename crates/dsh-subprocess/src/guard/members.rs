@@ -8,12 +8,13 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use nix::unistd::getpgid;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
 use crate::platform::{Status, status};
+use crate::wait::is_readable;
 
 /// A member that had not exited when it was met.
 pub(crate) struct Seen {
@@ -77,11 +78,7 @@ pub(super) fn group_of(pid: Pid) -> Option<i32> {
 
 /// Whether the process behind a descriptor has exited.
 pub(crate) fn has_exited(process: &OwnedFd) -> bool {
-    let at_once = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)) != Ok(0)
+    is_readable(process, Duration::ZERO)
 }
 
 fn descend(pid: Pid, parent: Pid, parent_lives: &dyn Fn() -> bool, visit: &mut dyn FnMut(Seen)) {

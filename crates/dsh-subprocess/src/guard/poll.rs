@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::wait::timespec;
 
 /// The signals that tell of children, as a descriptor. They must be blocked.
 pub(super) struct Children(SignalFd);
@@ -28,13 +30,7 @@ impl Children {
         let mut descriptors = vec![PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)];
         let others = others.iter().flatten();
         descriptors.extend(others.map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)));
-        let timeout = until.map(|until| {
-            let left = until.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            }
-        });
+        let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
         // A refusal (no memory) makes this a busy loop, which is better than a guard that sleeps on.
         let _ = poll(&mut descriptors, timeout.as_ref());
     }

@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::SigSet;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, set_parent_process_death_signal,
+    setsid, wait,
+};
 
 use super::command;
 use super::ending::Killing;
@@ -34,6 +37,7 @@ pub(super) fn run(main: OwnedFd) -> ! {
         fork::exit(1)
     };
     let _ = rustix::thread::set_name(c"dsh-supervisor");
+    go_on_when_parent_ends();
     let subreaper = set_child_subreaper(Some(getpid()));
     let (Ok(()), Ok(children)) = (subreaper, Children::new()) else {
         fork::exit(1)
@@ -205,11 +209,19 @@ impl Supervisor {
     }
 }
 
+/// A command can stop its guard and the supervisor. While the harness lives it lets them go on; when it is killed, the
+/// kernel does, so that they see that and end everything. It also comes when only the harness's thread that made the
+/// supervisor ends, and does nothing then.
+fn go_on_when_parent_ends() {
+    let _ = set_parent_process_death_signal(Some(Signal::CONT));
+}
+
 fn become_guard(socket: OwnedFd) -> ! {
     // Nothing of the supervisor may run on here, not even while a panic unwinds.
     let served = catch_unwind(AssertUnwindSafe(|| {
         setsid()?;
         set_child_subreaper(Some(getpid()))?;
+        go_on_when_parent_ends();
         let _ = rustix::thread::set_name(c"dsh-guard");
         let socket = fork::keep_only(socket)
             .map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO)))?;

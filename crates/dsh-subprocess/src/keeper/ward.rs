@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus};
 
@@ -19,6 +19,7 @@ use crate::group::Stop;
 use crate::pace::Pace;
 use crate::platform::{self, Look};
 use crate::tree::Shared;
+use crate::wait::is_readable;
 
 /// A leader without an exit descriptor is asked at this pace.
 const ASK: Pace = Pace::new(Duration::from_millis(1), Duration::from_millis(20));
@@ -152,7 +153,7 @@ impl Ward {
         let Watch::Witness { pid, exit, check_at } = &mut self.watch else {
             return;
         };
-        if is_ready(exit) {
+        if is_readable(exit, Duration::ZERO) {
             let at = self.next_look(now);
             self.watch = Watch::Group { at };
         } else if now >= *check_at {
@@ -275,15 +276,6 @@ impl Ward {
 
 fn described(look: Look) -> Vec<Member> {
     look.living.into_iter().map(platform::describe).collect()
-}
-
-fn is_ready(exit: &OwnedFd) -> bool {
-    let mut descriptors = [PollFd::new(exit, PollFlags::IN)];
-    let at_once = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut descriptors, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 fn leader_exit(status: &WaitIdStatus) -> LeaderExit {

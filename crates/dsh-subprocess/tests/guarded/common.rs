@@ -130,6 +130,18 @@ pub(crate) fn parent(pid: u32) -> u32 {
     fields.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
+/// How many children a process has, zombies too.
+pub(crate) fn children(pid: u32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists.map(|list| list.split_whitespace().count()).sum()
+}
+
+/// How many descriptors a process has open.
+pub(crate) fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
 /// The state letter of a process, if there is one.
 pub(crate) fn state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

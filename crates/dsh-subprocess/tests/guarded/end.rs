@@ -1,12 +1,13 @@
 //! What is told of starts and exits.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 use dsh_subprocess::{GuardConfig, GuardError, Launcher, LeaderExit, ProcessSpec, Proof, SpawnError, Stdin};
 use dsh_testkit::eventually;
 use dsh_testkit::process::gone;
 
-use crate::common::{Marked, NEVER, PATH, bash, launcher, line, run, start, text};
+use crate::common::{Marked, NEVER, PATH, bash, children, launcher, line, run, start, text};
 
 #[test]
 fn exit_codes_and_signals_are_true() {
@@ -164,6 +165,26 @@ fn a_helper_that_is_something_else_is_named() {
         let error = launcher.spawn(bash("true")).await.unwrap_err();
         assert!(matches!(error, SpawnError::Supervisor { .. }), "{error:?}");
         assert!(error.to_string().contains("/bin/true"), "{error}");
+    });
+}
+
+#[test]
+fn a_helper_that_says_nothing_is_given_up_on_and_named() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let helper = directory.path().join("helper");
+        std::fs::write(&helper, "#!/bin/sh\nexec sleep 60\n").unwrap();
+        std::fs::set_permissions(&helper, PermissionsExt::from_mode(0o755)).unwrap();
+        let launcher = Launcher::guarded(GuardConfig::helper(&helper)).unwrap();
+        let begun = Instant::now();
+        let error = launcher.spawn(bash("true")).await.unwrap_err();
+        assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+        assert!(matches!(error, SpawnError::Supervisor { .. }), "{error:?}");
+        assert!(error.to_string().contains("guard_entry()"), "{error}");
+        eventually("no helper, not even a zombie", || {
+            children(std::process::id()) == 0
+        })
+        .await;
     });
 }
 

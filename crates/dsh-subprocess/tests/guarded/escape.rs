@@ -5,7 +5,7 @@ use std::time::Instant;
 use dsh_subprocess::{LeaderExit, Proof};
 use dsh_testkit::eventually;
 
-use crate::common::{Marked, NEVER, SHORT, launcher, run, state};
+use crate::common::{Marked, NEVER, SHORT, alone, launcher, run, state};
 
 /// Starts `command`, waits for its word and for `members` besides the shell, ends it, and expects nothing left.
 async fn ends(command: &str, members: usize, grace: std::time::Duration) -> LeaderExit {
@@ -134,6 +134,25 @@ fn two_hundred_members_that_ignore_term_are_ended() {
         let exit = ends(many, 200, SHORT).await;
         assert_eq!(exit.to_string(), "signal: SIGKILL");
     });
+}
+
+#[test]
+fn more_escapees_than_a_guard_has_descriptors_get_their_term() {
+    alone(
+        "escape::more_escapees_than_a_guard_has_descriptors_get_their_term",
+        "ulimit -Sn 64",
+        || {
+            run(async {
+                // With a grace without end, whoever is not told lives on.
+                ends(
+                    "for i in {1..200}; do setsid sleep 60 & done; ulimit -n >&2",
+                    200,
+                    NEVER,
+                )
+                .await;
+            });
+        },
+    );
 }
 
 #[test]

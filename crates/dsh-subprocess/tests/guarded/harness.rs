@@ -8,7 +8,7 @@ use std::time::Duration;
 use dsh_testkit::process::{Marker, is_gone, read_pid};
 use dsh_testkit::{eventually, eventually_within};
 
-use crate::common::{Marked, bash, inside, is_inside, launcher, parent, run};
+use crate::common::{Marked, bash, inside, is_inside, launcher, parent, run, state};
 
 const DIRECTORY: &str = "DSH_TEST_DIRECTORY";
 
@@ -125,6 +125,42 @@ fn a_program_killed_at_any_moment_of_a_start_leaves_nothing() {
             })
             .await;
         }
+    });
+}
+
+#[test]
+fn a_command_that_stopped_guard_and_supervisor_does_not_outlive_the_program() {
+    let name = "harness::a_command_that_stopped_guard_and_supervisor_does_not_outlive_the_program";
+    if is_inside() {
+        return run(async {
+            let script = "read -r _ _ _ supervisor _ < /proc/$PPID/stat; trap '' TERM; setsid sleep 60 & \
+                          kill -STOP $supervisor $PPID; while :; do sleep 60; done";
+            let started = launcher().spawn(marked(script)).await.unwrap();
+            let guard = parent(started.tree.pid());
+            let supervisor = parent(guard);
+            eventually("both stopped", || {
+                [guard, supervisor].iter().all(|pid| state(*pid) == Some('T'))
+            })
+            .await;
+            note("guard", guard);
+            note("supervisor", supervisor);
+            std::future::pending::<()>().await;
+        });
+    }
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let marker = Marker::new();
+        let mut harness = harness(name, directory.path(), &marker);
+        let file = directory.path().join("supervisor");
+        eventually("a stopped supervisor", || read_pid(&file).is_some()).await;
+        assert!(marker.survivors().len() >= 3);
+        harness.0.kill().unwrap();
+        harness.0.wait().unwrap();
+        let both = ["guard", "supervisor"].map(|name| read_pid(&directory.path().join(name)).unwrap());
+        eventually_within("nobody", SOON, || {
+            marker.survivors().is_empty() && both.into_iter().all(is_gone)
+        })
+        .await;
     });
 }
 

@@ -5,19 +5,10 @@ use dsh_testkit::eventually;
 use dsh_testkit::process::{open_fds, zombie_children};
 use tokio::task::JoinSet;
 
-use crate::common::{NEVER, alone, bash, launcher, parent, run, start};
+use crate::common::{NEVER, alone, bash, children, descriptors, launcher, parent, run, start};
 
 /// How many guards are kept ready.
 const READY: usize = 8;
-
-fn children(pid: u32) -> usize {
-    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    list.split_whitespace().count()
-}
-
-fn descriptors(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
-}
 
 #[test]
 fn five_hundred_commands_leave_nothing() {
