@@ -74,7 +74,7 @@ pub enum ShellExit {
         /// Why, as in `spawn failed: …`.
         reason: String,
     },
-    /// It ran, but its exit was not seen.
+    /// It ran, but its exit was not seen. The end of the process follows at once, and says what was seen of its tree.
     Unseen {
         /// Why.
         reason: String,

@@ -9,7 +9,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BashExecutor, BashProcess, BashSpec, End, EndReason, Member, Pipe, ProcessState, RunError, ShellExit,
+    BashExecutor, BashProcess, BashSpec, End, EndReason, Member, Pipe, ProcessState, RunError, ShellEnd,
+    ShellExit,
 };
 
 /// What a foreground command came to.
@@ -26,9 +27,9 @@ pub struct RunResult {
     pub stderr: StreamText,
     /// Up to which offset of the log the two texts speak. Whoever takes the process over reads on from here.
     pub told: u64,
-    /// Who of the tree lives on. Always empty after a cut.
+    /// Who of the tree lives on. Always empty after a cut, and after an exit that was not seen.
     pub left: Vec<Member>,
-    /// Who could not be ended by a cut.
+    /// Who could not be ended by a cut, or was seen alive when the exit was not seen.
     pub survivors: Vec<Member>,
     /// Whether the output is complete.
     pub pipe: Pipe,
@@ -61,7 +62,8 @@ impl fmt::Debug for RunResult {
 /// Starts `spec` and waits until its shell has exited and its output was drained.
 ///
 /// When the timeout fires while the shell runs, or `token` is cancelled, the whole tree is ended and awaited first. A
-/// timeout never hits a shell that has already exited: what remains then is a bounded drain.
+/// timeout never hits a shell that has already exited: what remains then is a bounded drain. An exit that was not seen
+/// ([`ShellExit::Unseen`]) is told with what the end of the tree showed.
 ///
 /// A nonzero exit, a signal, a timeout and a cancellation are results, not errors.
 ///
@@ -134,23 +136,37 @@ async fn finish(
 ) -> (Option<Cut>, Finish) {
     let (cut, reason) = tokio::select! {
         biased;
-        end = process.shell_ended() => {
-            return (None, Finish { exit: end.exit, left: end.left, survivors: Vec::new(), pipe: end.pipe });
-        }
+        finish = shell_finish(process) => return (None, finish),
         () = token.cancelled() => (Cut::Aborted, EndReason::Cancelled),
         () = outrun(process, timeout) => (Cut::TimedOut, EndReason::TimedOut { after: timeout }),
     };
     process.terminate(reason);
-    let end = process.ended().await;
-    (
-        Some(cut),
-        Finish {
+    (Some(cut), process.ended().await.into())
+}
+
+/// Where the foreground returns by itself: at the end of the shell or, if nobody saw that, of the tree.
+async fn shell_finish(process: &dyn BashProcess) -> Finish {
+    let ShellEnd { exit, left, pipe } = process.shell_ended().await;
+    match exit {
+        ShellExit::Unseen { .. } => process.ended().await.into(),
+        ShellExit::Code(_) | ShellExit::Signal { .. } | ShellExit::Failed { .. } => Finish {
+            exit,
+            left,
+            survivors: Vec::new(),
+            pipe,
+        },
+    }
+}
+
+impl From<End> for Finish {
+    fn from(end: End) -> Self {
+        Self {
             exit: end.exit,
             left: Vec::new(),
             survivors: end.survivors,
             pipe: end.pipe,
-        },
-    )
+        }
+    }
 }
 
 /// Resolves when `timeout` has passed and the shell still runs; never, if it has exited by then.

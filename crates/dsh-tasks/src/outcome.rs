@@ -114,6 +114,20 @@ impl Outcome {
     }
 }
 
+impl Survivor {
+    /// All of them in one phrase, `1 process survived: 4242 sleep`; none for nobody.
+    pub fn phrase(survivors: &[Survivor]) -> Option<String> {
+        let noun = match survivors.len() {
+            0 => return None,
+            1 => "process",
+            _ => "processes",
+        };
+        let names: Vec<String> = survivors.iter().map(Survivor::to_string).collect();
+        let count = survivors.len();
+        Some(format!("{count} {noun} survived: {}", names.join(", ")))
+    }
+}
+
 impl fmt::Display for Survivor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.pid, self.command)

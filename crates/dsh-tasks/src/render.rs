@@ -1,7 +1,5 @@
 //! Plain text helpers: one line, caps, ages, numbers.
 
-use crate::outcome::Survivor;
-
 /// The most characters a label has in a list or a notice.
 const LABEL_CHARS: usize = 200;
 
@@ -49,21 +47,6 @@ pub(crate) fn age(milliseconds: u64) -> String {
         (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
         (hours, minutes, _) => format!("{hours}h {minutes}m"),
     }
-}
-
-/// The survivors of a task: `1 process survived: 4242 sleep`.
-pub(crate) fn survivors(survivors: &[Survivor]) -> Option<String> {
-    let noun = match survivors.len() {
-        0 => return None,
-        1 => "process",
-        _ => "processes",
-    };
-    let names: Vec<String> = survivors.iter().map(Survivor::to_string).collect();
-    Some(format!(
-        "{} {noun} survived: {}",
-        survivors.len(),
-        names.join(", ")
-    ))
 }
 
 fn breaks(c: char) -> bool {

@@ -108,6 +108,30 @@ impl Vocabulary {
         )
     }
 
+    /// The sentence that tells an owner of a silence, and the last line that came before it.
+    pub fn silence(self, snapshot: &TaskSnapshot, silent_ms: u64, last_line: &str) -> String {
+        let (word, output, kill) = (self.word(), self.output_tool(), self.kill_tool());
+        let (label, line) = (snapshot.label_line(), snapshot.status_line());
+        let sentence = format!(
+            "background {word} {} ({}: {label}) has printed nothing for {silent_ms}ms {line}. Read its output with \
+             {output}, or stop it with {kill}.",
+            snapshot.id, snapshot.kind
+        );
+        match last_line {
+            "" => sentence,
+            last => format!("{sentence}\nlast output:\n> {last}"),
+        }
+    }
+
+    /// The short form of [`silence`](Self::silence), at most 120 characters.
+    pub fn silence_summary(self, snapshot: &TaskSnapshot, silent_ms: u64) -> String {
+        let label = snapshot.label_line();
+        capped(
+            &format!("{} {label} silent for {silent_ms}ms", snapshot.kind),
+            SUMMARY_CHARS,
+        )
+    }
+
     /// The short form of a notice, at most 120 characters.
     pub fn notice_summary(self, snapshot: &TaskSnapshot) -> String {
         let (label, line) = (snapshot.label_line(), snapshot.status_line());

@@ -38,7 +38,7 @@ fn sections(vocabulary: Vocabulary, running: &TaskSnapshot) -> [(&'static str, E
         ("Status lines", status_lines(running)),
         ("Replies", replies(vocabulary, running, done)),
         ("Lists", lists(vocabulary, running, done)),
-        ("Notices", notices(vocabulary, done)),
+        ("Notices", notices(vocabulary, running, done)),
         ("Refusals", refusals(vocabulary)),
     ]
 }
@@ -110,7 +110,7 @@ fn lists(vocabulary: Vocabulary, running: &TaskSnapshot, done: &TaskSnapshot) ->
     ]
 }
 
-fn notices(vocabulary: Vocabulary, done: &TaskSnapshot) -> Examples {
+fn notices(vocabulary: Vocabulary, running: &TaskSnapshot, done: &TaskSnapshot) -> Examples {
     let bounded = TaskSnapshot {
         output_limit_bytes: Some(100),
         ..done.clone()
@@ -124,6 +124,10 @@ fn notices(vocabulary: Vocabulary, done: &TaskSnapshot) -> Examples {
         (
             "More than the producer allows in one notice",
             notice::text(vocabulary, &bounded, "41 passed"),
+        ),
+        (
+            "Of a silence, where a deployment wants to be told of one",
+            vocabulary.silence(running, 60_000, "41 passed"),
         ),
     ]
 }

@@ -96,11 +96,15 @@ impl Process {
     }
 
     pub(crate) fn end(&self, exit: ShellExit) {
+        self.end_with(exit, Vec::new());
+    }
+
+    pub(crate) fn end_with(&self, exit: ShellExit, survivors: Vec<Member>) {
         let asked = self.asked.lock().unwrap().clone();
         let end = End {
             exit: exit.clone(),
             asked,
-            survivors: Vec::new(),
+            survivors,
             pipe: Pipe::Closed,
         };
         self.state.send_modify(|state| {

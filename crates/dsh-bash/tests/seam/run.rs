@@ -160,6 +160,29 @@ async fn an_exit_and_a_timeout_in_the_same_instant_are_an_exit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_exit_that_nobody_saw_is_told_with_what_the_end_showed() {
+    let (bash, token) = (Played::default(), CancellationToken::new());
+    let spec = bash.spec();
+    let mut running = spawn(run(&bash, &spec, &token));
+    assert_pending!(running.poll());
+    let process = bash.only();
+    let unseen = |reason: &str| ShellExit::Unseen {
+        reason: reason.into(),
+    };
+    process.drain(unseen("guard lost"), Vec::new());
+    assert_pending!(running.poll(), "that alone is no finding");
+    let found = unseen("guard lost; tree seen empty");
+    let survivor = Member {
+        pid: 4242,
+        command: "sleep 60".into(),
+    };
+    process.end_with(found.clone(), vec![survivor.clone()]);
+    let result = assert_ready!(running.poll()).unwrap();
+    assert_eq!((result.exit, result.cut), (found, None));
+    assert_eq!((result.left, result.survivors), (Vec::new(), vec![survivor]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn c14_c36_a_cancelled_token_starts_nothing() {
     let (bash, token) = (Played::default(), CancellationToken::new());
     token.cancel();

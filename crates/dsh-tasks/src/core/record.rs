@@ -11,7 +11,6 @@
 use crate::{
     id::{Kind, TaskId},
     outcome::{CancelRequest, Cause, Outcome, OutcomeStatus, Survivor},
-    render::survivors,
     snapshot::{TaskSnapshot, TaskStatus},
     vocabulary::Vocabulary,
 };
@@ -162,7 +161,7 @@ impl<W> Record<W> {
         let facts = [
             outcome.detail,
             cause_told.and_then(|cause| cause_text(&cause, words)),
-            survivors(&outcome.survivors),
+            Survivor::phrase(&outcome.survivors),
         ];
         self.end = Some(End {
             status: outcome.status,

@@ -138,6 +138,26 @@ fn p9_a_label_of_many_lines_is_one_line_for_the_model() {
     assert_eq!(task.label_line().chars().count(), 200);
 }
 
+#[test]
+fn a_silence_is_told_with_the_status_and_the_last_line() {
+    let mut task = snapshot(TaskStatus::Running);
+    task.label = "make\ntest".to_owned();
+    assert_eq!(
+        Vocabulary::Task.silence(&task, 60_000, "linking"),
+        "background task bash-1 (bash: make test) has printed nothing for 60000ms [status: running]. Read its output \
+         with task_output, or stop it with task_kill.\nlast output:\n> linking"
+    );
+    assert_eq!(
+        Vocabulary::Job.silence(&task, 700, ""),
+        "background job bash-1 (bash: make test) has printed nothing for 700ms [status: running]. Read its output \
+         with job_output, or stop it with job_kill."
+    );
+    assert_eq!(
+        Vocabulary::Task.silence_summary(&task, 60_000),
+        "bash make test silent for 60000ms"
+    );
+}
+
 #[tokio::test]
 async fn an_end_names_its_cause_where_that_is_news() {
     let rig = Rig::new();
