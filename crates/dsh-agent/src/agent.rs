@@ -3,13 +3,17 @@
 use std::{
     fmt,
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use dsh_scope::Scope;
-use dsh_session::{Session, SessionId};
+use dsh_session::{Message, Session, SessionId};
 
-use crate::Inbox;
+use crate::inbox::Shared;
+use crate::{AgentDisposed, AgentStatus, DriveError, Driver, Inbox, WakePolicy};
 
 /// One live agent. It is shared as an `Arc`; having one gives no right to end it, see
 /// [`AgentHandle`](crate::AgentHandle).
@@ -62,6 +66,91 @@ impl Agent {
     /// The directory its tools work in.
     pub fn cwd(&self) -> Option<&Path> {
         self.session.cwd()
+    }
+
+    /// Whether it is at work.
+    pub fn status(&self) -> AgentStatus {
+        self.shared().lock().desk.status()
+    }
+
+    /// Asks for a turn of its own for a message; messages are served one turn each, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentDisposed`] once its disposal has begun.
+    pub fn follow_up(&self, message: Message) -> Result<(), AgentDisposed> {
+        self.ask(|state| state.desk.ask_next_turn(message))
+    }
+
+    /// Says something to the open turn, before its next step; if none is open, asks for one.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentDisposed`] once its disposal has begun.
+    pub fn steer(&self, message: Message) -> Result<(), AgentDisposed> {
+        self.ask(|state| state.desk.ask_next_step(message))
+    }
+
+    /// Stops the open turn and drops the messages that wait; notices stay, and the background tasks of the agent go on.
+    /// Without effect when nothing is open or waits. The first reason counts.
+    pub fn cancel(&self, reason: &str) {
+        let open = self.shared().lock().desk.cancel(reason);
+        if let Some(token) = open {
+            token.cancel();
+        }
+        self.shared().tick();
+    }
+
+    /// Waits until no turn is open and nothing that waits would open one. Of a disposed agent, until its driver has
+    /// left.
+    ///
+    /// A message that waits for an agent without a driver waits for ever, and so does this.
+    ///
+    /// # Cancel safety
+    ///
+    /// Only waits.
+    pub async fn when_idle(&self) {
+        self.shared().until(|state| state.at_rest().then_some(())).await;
+    }
+
+    /// Takes the driver's seat.
+    ///
+    /// # Errors
+    ///
+    /// [`DriveError`] when it is taken, or the agent is being disposed.
+    pub fn drive(self: &Arc<Self>, policy: WakePolicy) -> Result<Driver, DriveError> {
+        Driver::seat(self, policy)
+    }
+
+    /// Takes nothing from now on, stops the open turn, and waits until the driver has left.
+    pub(crate) async fn retire(&self) {
+        let open = self.shared().lock().desk.retire();
+        if let Some(token) = open {
+            token.cancel();
+        }
+        self.shared().tick();
+        self.when_idle().await;
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        self.inbox.shared()
+    }
+
+    pub(crate) fn disposed(&self) -> AgentDisposed {
+        AgentDisposed {
+            id: self.id().clone(),
+        }
+    }
+
+    fn ask(&self, ask: impl FnOnce(&mut crate::inbox::State)) -> Result<(), AgentDisposed> {
+        let mut state = self.shared().lock();
+        if state.desk.status() == AgentStatus::Disposed {
+            return Err(self.disposed());
+        }
+        ask(&mut state);
+        drop(state);
+        self.shared().tick();
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why an agent was not created.
+//! Why an agent was not created, not asked, or not driven.
 
 use dsh_scope::ScopeClosed;
 use dsh_session::SessionId;
@@ -17,4 +17,23 @@ pub enum AgentError {
         /// Names the scope.
         source: ScopeClosed<()>,
     },
+}
+
+/// The agent takes nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("agent \"{id}\" is disposed")]
+pub struct AgentDisposed {
+    /// Id of the agent.
+    pub id: SessionId,
+}
+
+/// Why nobody may drive an agent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DriveError {
+    /// Somebody drives it already.
+    #[error("agent \"{0}\" has a driver already")]
+    Driven(SessionId),
+    /// It takes nothing any more.
+    #[error(transparent)]
+    Disposed(AgentDisposed),
 }

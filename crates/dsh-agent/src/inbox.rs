@@ -12,9 +12,11 @@
 //! 4. A retraction concerns one notice. If none with the key is here, and none has come since the first of the holds
 //!    that are in force, a tombstone waits for it and refuses it; only a tombstone or a live hold keeps a key known.
 //!
-//! One lock. Wakers run after it was released, so two wake-ups may overtake each other: they carry no content, and who
-//! is woken looks again.
+//! One lock, which is also that of the agent's status and of what it was asked (the desk): whether an agent is idle is
+//! decided in the same moment as whether anything waits for it. Wakers run after it was released, so two wake-ups may
+//! overtake each other: they carry no content, and who is woken looks again.
 
+pub(crate) mod desk;
 mod queue;
 mod raii;
 #[cfg(test)]
@@ -30,6 +32,7 @@ use tokio::sync::watch;
 
 pub use raii::{InboxLease, NoticeHold};
 
+use desk::Desk;
 use queue::Queue;
 
 /// News an agent has not been told yet. It outlives everything but its agent, and needs no runtime.
@@ -50,10 +53,17 @@ pub struct Notice {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NoticeKey(Arc<str>);
 
-struct Shared {
-    queue: Mutex<Queue>,
-    /// Ticks when notices become visible.
-    shown: watch::Sender<()>,
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    /// Ticks when notices become visible, and when the desk changes.
+    changed: watch::Sender<()>,
+}
+
+/// Everything under the lock.
+#[derive(Default)]
+pub(crate) struct State {
+    notices: Queue,
+    pub(crate) desk: Desk,
 }
 
 /// Whether an operation made a notice visible that was not.
@@ -67,8 +77,8 @@ impl Inbox {
     pub(crate) fn new() -> Self {
         Self {
             shared: Arc::new(Shared {
-                queue: Mutex::default(),
-                shown: watch::Sender::new(()),
+                state: Mutex::default(),
+                changed: watch::Sender::new(()),
             }),
         }
     }
@@ -104,24 +114,23 @@ impl Inbox {
     /// # Ok::<(), dsh_agent::AgentError>(())
     /// ```
     pub fn hold(&self, key: &NoticeKey) -> NoticeHold {
-        self.shared.lock().hold(key);
+        self.shared.lock().notices.hold(key);
         NoticeHold::new(self.shared.clone(), key.clone())
     }
 
     /// Says that the notice with this key will never come: its tombstone is dropped, and holds in force leave none.
     pub fn forget(&self, key: &NoticeKey) {
-        self.shared.lock().forget(key);
+        self.shared.lock().notices.forget(key);
     }
 
     /// Takes every visible notice, in order. An empty lease is a fine lease.
     pub fn lease(&self) -> InboxLease {
-        let (places, messages) = self.shared.lock().lease();
-        InboxLease::new(self.shared.clone(), places, messages)
+        InboxLease::of(&self.shared, &mut self.shared.lock())
     }
 
     /// How many notices a lease would take now.
     pub fn pending(&self) -> usize {
-        self.shared.lock().visible()
+        self.shared.lock().notices.visible()
     }
 
     /// Waits until a notice is visible; returns at once if one is. It may be gone again when the caller looks.
@@ -130,13 +139,13 @@ impl Inbox {
     ///
     /// Only waits.
     pub async fn arrived(&self) {
-        // Subscribed before looking. An `inject` by another thread either happens before the look, which sees its
-        // notice, or its tick comes after the subscription.
-        let mut shown = self.shared.shown.subscribe();
-        while self.pending() == 0 {
-            // The sender lives as long as this inbox; it cannot be gone.
-            let _ = shown.changed().await;
-        }
+        self.shared
+            .until(|state| (state.notices.visible() > 0).then_some(()))
+            .await;
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 
@@ -154,17 +163,35 @@ impl NoticeKey {
 
 impl Shared {
     fn apply(&self, operation: impl FnOnce(&mut Queue) -> Shown) {
-        let shown = operation(&mut self.lock());
+        let shown = operation(&mut self.lock().notices);
         match shown {
-            Shown::Something => {
-                self.shown.send_replace(());
-            }
+            Shown::Something => self.tick(),
             Shown::Nothing => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until the state has what is looked for.
+    pub(crate) async fn until<T>(&self, look: impl Fn(&mut State) -> Option<T>) -> T {
+        // Subscribed before looking. A change by another thread either happens before the look, which sees it, or its
+        // tick comes after the subscription.
+        let mut changed = self.changed.subscribe();
+        loop {
+            let seen = look(&mut self.lock());
+            if let Some(seen) = seen {
+                return seen;
+            }
+            // The sender lives as long as this; it cannot be gone.
+            let _ = changed.changed().await;
+        }
+    }
+
+    /// To be called after every change of the desk, without the lock.
+    pub(crate) fn tick(&self) {
+        self.changed.send_replace(());
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Agents, their registry, their scope and their inbox.
 //!
 //! An [`Agent`] is one live participant: a session, a scope that owns what lives and ends with it, and an inbox for
-//! news it has not been told yet. It has no driver here: whoever leads it (a loop, a front door that answers tool
-//! calls) leases its inbox and tells it.
+//! news it has not been told yet. Whoever leads it is elsewhere: a loop takes its [`Driver`]'s seat and runs turns, a front
+//! door that only answers tool calls leases its inbox and tells it.
 //!
 //! ```
 //! use dsh_agent::{AgentRegistry, AgentSpec, Notice, NoticeKey};
@@ -25,6 +25,7 @@
 //!             plugin: "ci".into(),
 //!             form: "notice".into(),
 //!             summary: "build".into(),
+//!             subjects: Vec::new(),
 //!         },
 //!     },
 //! });
@@ -44,18 +45,22 @@
 //!
 //! - The id names a conversation, the [`InstanceId`] one live agent. Instances are never reused: what was owned by an
 //!   agent that is gone never falls to a successor with the same id.
-//! - [`AgentHandle::dispose`] closes the agent's scope, so all that the agent owned has ended, and only then frees the
+//! - [`AgentHandle::dispose`] stops its driver, then closes the agent's scope, so all that the agent owned has ended, and only then frees the
 //!   id. It is memoized, runs in a task of its own, and happens, too, when the scope that the agent was created in
 //!   closes.
 //! - The [`Inbox`] tells a notice at most once and loses none.
+//! - Whether an agent is idle is decided in the same moment as whether anything waits for it: no wake-up is lost.
 
 mod agent;
 mod error;
 mod registry;
 
+mod driver;
 mod inbox;
 
 pub use agent::{Agent, InstanceId};
-pub use error::AgentError;
+pub use driver::{Claim, Driver, Turn};
+pub use error::{AgentDisposed, AgentError, DriveError};
+pub use inbox::desk::{AgentStatus, Stop, Trigger, WakePolicy};
 pub use inbox::{Inbox, InboxLease, Notice, NoticeHold, NoticeKey};
 pub use registry::{AgentHandle, AgentRegistry, AgentSpec};

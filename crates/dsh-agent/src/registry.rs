@@ -63,6 +63,16 @@ impl AgentRegistry {
     /// over; [`AgentError::ScopeClosed`] when the scope it should live in is closing. Nothing is left behind then.
     pub fn create(&self, spec: AgentSpec) -> Result<AgentHandle, AgentError> {
         let AgentSpec { id, cwd, within } = spec;
+        self.create_with(Session::new(id, cwd), within)
+    }
+
+    /// As [`create`](Self::create), with a session that exists: one that is written to a file, or that is gone on with.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    pub fn create_with(&self, session: Session, within: Scope) -> Result<AgentHandle, AgentError> {
+        let id = session.id().clone();
         let mut agents = self.lock();
         if agents.contains_key(&id) {
             return Err(AgentError::Duplicate(id));
@@ -72,11 +82,12 @@ impl AgentRegistry {
             source,
         };
         let scope = within.child(format!("agent {id}")).map_err(closed)?;
-        let agent = Arc::new(Agent::new(Session::new(id.clone(), cwd), scope));
+        let agent = Arc::new(Agent::new(session, scope));
         // Registered behind the agent's scope, so a closing parent runs this first: whoever disposes the agent, it is
         // unregistered after its scope was closed.
         let (registry, gone) = (self.clone(), agent.clone());
         let dispose = move || async move {
+            gone.retire().await;
             if let Err(error) = gone.scope().close().await {
                 tracing::error!("{error}");
             }
@@ -127,7 +138,7 @@ impl AgentHandle {
         &self.agent
     }
 
-    /// Closes the agent's scope, then unregisters the agent. Every call awaits the one disposal; when this returns
+    /// Stops the agent's driver and waits for it, closes the agent's scope, then unregisters the agent. Every call awaits the one disposal; when this returns
     /// `Ok`, what the agent owned has ended and its id is free.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ pub(super) struct Queue {
 }
 
 /// A notice's place in the order of arrival, for as long as it exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
 struct Leased {
@@ -155,6 +155,19 @@ impl Queue {
             .values()
             .filter(|notice| !is_held(&self.keys, &notice.key))
             .count()
+    }
+
+    /// How many notices are visible that came, at first, not before `since`.
+    pub(super) fn visible_since(&self, since: Place) -> usize {
+        self.queued
+            .range(since..)
+            .filter(|(_, notice)| !is_held(&self.keys, &notice.key))
+            .count()
+    }
+
+    /// The place of the next notice that arrives.
+    pub(super) fn next_place(&self) -> Place {
+        Place(self.next)
     }
 
     #[cfg(test)]

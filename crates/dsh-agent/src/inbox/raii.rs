@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use dsh_session::Message;
 
-use super::{NoticeKey, Shared, queue::Place};
+use super::{NoticeKey, Shared, State, queue::Place};
 
 /// Keeps a notice out of sight; see [`Inbox::hold`](super::Inbox::hold). Dropping it shows the notice again, at its
 /// old place.
@@ -32,14 +32,16 @@ impl NoticeHold {
     /// Removes the notice: it was told on another way. If it has not arrived yet, it is refused when it does. If a
     /// lease has it, it is gone when that lease is dropped, and told when that lease is committed.
     pub fn retract(self) {
-        self.shared.lock().retract(&self.key);
+        self.shared.lock().notices.retract(&self.key);
     }
 }
 
 impl InboxLease {
-    pub(super) fn new(shared: Arc<Shared>, places: Vec<Place>, messages: Vec<Message>) -> Self {
+    /// Of every visible notice.
+    pub(crate) fn of(shared: &Arc<Shared>, state: &mut State) -> Self {
+        let (places, messages) = state.notices.lease();
         Self {
-            shared,
+            shared: shared.clone(),
             places,
             messages,
         }
@@ -57,7 +59,10 @@ impl InboxLease {
 
     /// The model got them: they are gone for good.
     pub fn commit(mut self) {
-        self.shared.lock().commit(&std::mem::take(&mut self.places));
+        self.shared
+            .lock()
+            .notices
+            .commit(&std::mem::take(&mut self.places));
     }
 }
 

@@ -15,6 +15,7 @@ fn notice(key: &str, text: &str) -> Notice {
         plugin: "test".into(),
         form: "notice".into(),
         summary: text.to_owned(),
+        subjects: Vec::new(),
     };
     Notice {
         key: NoticeKey::new(key),
@@ -128,7 +129,7 @@ fn run_sequence(sequence: &[Operation]) {
         let visible = model.visible().len();
         assert_eq!(real.inbox.pending(), visible, "{}", context());
         assert_eq!(
-            real.inbox.shared.lock().known_keys(),
+            real.inbox.shared.lock().notices.known_keys(),
             model.known_keys(),
             "{}",
             context()

@@ -1,0 +1,219 @@
+//! What an agent was asked, and whether it is at work: the part of the state that a driver acts on.
+//!
+//! # Invariants
+//!
+//! 1. A turn is opened in the same moment in which its reason is taken, and an agent is idle only when nothing is left
+//!    that opens a turn: there is no moment between the last look and being idle.
+//! 2. What comes after a turn found nothing for its next step opens another one.
+//! 3. A cancellation drops what was asked before it, and no notice; it concerns the turn that is open, if one is. The
+//!    notices that are there when a cancelled turn ends open no turn: a stop is not answered by going on.
+//! 4. Notices alone open at most `max_consecutive` turns in a row. What refills that is a person's message that was
+//!    taken, not one that arrived.
+
+use std::collections::VecDeque;
+
+use dsh_session::{Message, MessageSource};
+use tokio_util::sync::CancellationToken;
+
+use super::State;
+use super::queue::Place;
+
+/// Whether an agent is at work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AgentStatus {
+    /// No turn is open.
+    #[default]
+    Idle,
+    /// A turn is open.
+    Running,
+    /// It takes nothing any more.
+    Disposed,
+}
+
+/// Whether notices open turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WakePolicy {
+    /// A notice opens a turn of an idle agent.
+    Wake {
+        /// At most so many in a row without a message from a person.
+        max_consecutive: u32,
+    },
+    /// Notices wait for the next turn.
+    Quiet,
+}
+
+impl Default for WakePolicy {
+    /// At most 3 in a row.
+    fn default() -> Self {
+        Self::Wake { max_consecutive: 3 }
+    }
+}
+
+/// What opened a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// A message.
+    Message,
+    /// One or more notices.
+    Notice,
+}
+
+/// Why a turn has to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody cancelled it.
+    Cancelled {
+        /// In their words.
+        reason: String,
+    },
+    /// The agent is being disposed.
+    Disposed,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Desk {
+    status: AgentStatus,
+    driver: Option<WakePolicy>,
+    wakes_spent: u32,
+    next_turn: VecDeque<Message>,
+    next_step: Vec<Message>,
+    turn: Option<OpenTurn>,
+    /// Notices before this place open no turn.
+    muted_before: Place,
+}
+
+struct OpenTurn {
+    token: CancellationToken,
+    cancelled: Option<String>,
+}
+
+impl Desk {
+    pub(crate) fn status(&self) -> AgentStatus {
+        self.status
+    }
+
+    pub(crate) fn is_driven(&self) -> bool {
+        self.driver.is_some()
+    }
+
+    /// `false` when somebody drives already.
+    pub(crate) fn seat(&mut self, policy: WakePolicy) -> bool {
+        let free = self.driver.is_none();
+        self.driver.get_or_insert(policy);
+        free
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.driver = None;
+    }
+
+    pub(crate) fn ask_next_turn(&mut self, message: Message) {
+        self.next_turn.push_back(message);
+    }
+
+    pub(crate) fn ask_next_step(&mut self, message: Message) {
+        self.next_step.push(message);
+    }
+
+    /// Drops what was asked and cancels the open turn, whose token is returned to be cancelled without the lock.
+    pub(crate) fn cancel(&mut self, reason: &str) -> Option<CancellationToken> {
+        self.next_turn.clear();
+        self.next_step.clear();
+        let turn = self.turn.as_mut()?;
+        turn.cancelled.get_or_insert_with(|| reason.to_owned());
+        Some(turn.token.clone())
+    }
+
+    /// From now on nothing is taken; returns the token of the open turn.
+    pub(crate) fn retire(&mut self) -> Option<CancellationToken> {
+        self.status = AgentStatus::Disposed;
+        self.next_turn.clear();
+        self.next_step.clear();
+        self.turn.as_ref().map(|turn| turn.token.clone())
+    }
+
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        if self.status == AgentStatus::Disposed {
+            return Some(Stop::Disposed);
+        }
+        let reason = self.turn.as_ref()?.cancelled.clone()?;
+        Some(Stop::Cancelled { reason })
+    }
+
+    fn counted(&mut self, messages: &[Message]) {
+        if messages
+            .iter()
+            .any(|message| message.source == MessageSource::User)
+        {
+            self.wakes_spent = 0;
+        }
+    }
+}
+
+impl State {
+    /// Opens a turn if something asks for one. What it begins with is not taken yet.
+    pub(crate) fn open_turn(&mut self, token: &CancellationToken) -> Option<Trigger> {
+        let trigger = self.opener()?;
+        if trigger == Trigger::Notice {
+            self.desk.wakes_spent += 1;
+        }
+        self.desk.status = AgentStatus::Running;
+        self.desk.turn = Some(OpenTurn {
+            token: token.clone(),
+            cancelled: None,
+        });
+        Some(trigger)
+    }
+
+    /// The messages for the beginning of a turn: what was to join one, and the first of those that want their own.
+    pub(crate) fn take_opening(&mut self) -> Vec<Message> {
+        let mut messages = std::mem::take(&mut self.desk.next_step);
+        messages.extend(self.desk.next_turn.pop_front());
+        self.desk.counted(&messages);
+        messages
+    }
+
+    /// The messages for the next step of an open turn.
+    pub(crate) fn take_step(&mut self) -> Vec<Message> {
+        let messages = std::mem::take(&mut self.desk.next_step);
+        self.desk.counted(&messages);
+        messages
+    }
+
+    pub(crate) fn close_turn(&mut self) {
+        let Some(turn) = self.desk.turn.take() else {
+            return;
+        };
+        if turn.cancelled.is_some() {
+            self.desk.muted_before = self.notices.next_place();
+        }
+        if self.desk.status == AgentStatus::Running {
+            self.desk.status = AgentStatus::Idle;
+        }
+    }
+
+    /// Whether nothing is done and nothing will be without a new event.
+    pub(crate) fn at_rest(&self) -> bool {
+        match self.desk.status {
+            AgentStatus::Idle => self.opener().is_none(),
+            AgentStatus::Running => false,
+            AgentStatus::Disposed => !self.desk.is_driven(),
+        }
+    }
+
+    fn opener(&self) -> Option<Trigger> {
+        if self.desk.status != AgentStatus::Idle {
+            return None;
+        }
+        if !self.desk.next_turn.is_empty() || !self.desk.next_step.is_empty() {
+            return Some(Trigger::Message);
+        }
+        let may_wake = match self.desk.driver {
+            Some(WakePolicy::Wake { max_consecutive }) => self.desk.wakes_spent < max_consecutive,
+            Some(WakePolicy::Quiet) | None => false,
+        };
+        let wakes = may_wake && self.notices.visible_since(self.desk.muted_before) > 0;
+        wakes.then_some(Trigger::Notice)
+    }
+}
