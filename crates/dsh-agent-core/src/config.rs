@@ -53,8 +53,8 @@ pub struct TasksTable {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolTasksTable {
-    /// Whether the model gets these tools. Without them nothing can run in the background: a start is refused, since
-    /// nobody could read or stop what it starts.
+    /// Whether the model gets these tools. Without them nothing can run in the background, since nobody could read or
+    /// stop it: the `bash` tool does not offer it.
     pub enabled: bool,
     /// How long a wait lasts when the model does not say, in milliseconds.
     #[schemars(range(min = 1.0))]

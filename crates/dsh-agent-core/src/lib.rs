@@ -61,14 +61,15 @@
 //! [tool_bash]
 //! enable_run_in_background = true
 //! leftover = "adopt"                      # or "end", "leave"
+//! stall_notice_ms = 60000                 # without it, silence is no news
 //! ```
 //!
 //! [`Config::load`] finds the file, [`Config::schema`] describes it, [`Config::to_toml`] writes it.
 //!
 //! # The fence
 //!
-//! With `tool_tasks.enabled = false` the registry is there, but nobody could read or stop a task: a background start
-//! fails, and says so, before anything runs.
+//! With `tool_tasks.enabled = false` the registry is there, but nobody could read or stop a task: the `bash` tool offers no
+//! background, refuses what asks for it all the same, and ends what a command leaves running.
 
 mod service;
 

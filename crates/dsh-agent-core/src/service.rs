@@ -9,6 +9,7 @@ use dsh_scope::Scope;
 use dsh_subprocess::Launcher;
 use dsh_system_prompt::PromptRegistry;
 use dsh_tasks::TaskRegistry;
+use dsh_tool_bash::Background;
 use dsh_tools::ToolRegistry;
 
 use crate::config::Config;
@@ -123,7 +124,7 @@ impl AgentCore {
     }
 }
 
-/// Without the task tools no control surface is attached, and the registry refuses every start.
+/// Without the task tools no control surface is attached: the registry would refuse every start, so none is offered.
 fn install_tools(context: &ServiceContext, config: Config) -> Result<(), AssembleError> {
     let ServiceContext {
         scope,
@@ -133,7 +134,7 @@ fn install_tools(context: &ServiceContext, config: Config) -> Result<(), Assembl
         bash,
         agents: _,
     } = context;
-    if config.tool_tasks.enabled {
+    let background = if config.tool_tasks.enabled {
         let deps = dsh_tool_tasks::Deps {
             tools: tools.clone(),
             prompts: prompts.clone(),
@@ -144,12 +145,17 @@ fn install_tools(context: &ServiceContext, config: Config) -> Result<(), Assembl
             deps,
             config.tool_tasks.settings(),
         )?);
-    }
+        Background::Tasks(tasks.clone())
+    } else {
+        Background::Off {
+            setting: "tool_tasks.enabled: false",
+        }
+    };
     let deps = dsh_tool_bash::Deps {
         tools: tools.clone(),
         prompts: prompts.clone(),
         bash: Arc::clone(bash),
-        tasks: Some(tasks.clone()),
+        background,
     };
     drop(dsh_tool_bash::install(scope, deps, config.tool_bash)?);
     Ok(())

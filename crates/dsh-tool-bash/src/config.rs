@@ -1,5 +1,6 @@
 //! What a deployment can choose about the `bash` tool.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -14,6 +15,9 @@ pub struct ToolBashConfig {
     /// What happens to processes that a foreground command leaves running. Without it they are adopted where commands
     /// can run in the background, and ended elsewhere.
     pub leftover: Option<Leftover>,
+    /// After how many milliseconds without output the owner of a background command is told of it, by a notice. Without it
+    /// silence is no news.
+    pub stall_notice_ms: Option<NonZeroU64>,
     /// How output is laid out for the model.
     pub rendering: OutputLayout,
     /// Told to commands as `DSH_HOME`; a relative path is taken against the program's working directory.
@@ -25,6 +29,7 @@ impl Default for ToolBashConfig {
         Self {
             enable_run_in_background: true,
             leftover: None,
+            stall_notice_ms: None,
             rendering: OutputLayout::Sections,
             dsh_home: None,
         }

@@ -9,7 +9,8 @@ use dsh_tools::{ToolContext, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use crate::config::Leftover;
-use crate::render::{Report, pipe_note, processes, sections, survivors_note};
+use crate::outcome::survived;
+use crate::render::{Report, pipe_note, processes, sections};
 use crate::tool::{BashTool, owned, refused};
 use crate::work::{KIND, work};
 
@@ -43,7 +44,7 @@ impl BashTool {
         self.kept.keep(result.process.output());
         let mut notes = Vec::new();
         notes.extend(self.leftover(&spec.command, &result, ctx).await);
-        notes.extend(survivors_note(&result.survivors));
+        notes.extend(survived(result.survivors.clone()));
         notes.extend(pipe_note(result.pipe));
         let text = Report {
             body,
@@ -62,10 +63,10 @@ impl BashTool {
         }
         let count = processes(result.left.len());
         let keeper = self
-            .tasks
-            .as_ref()
+            .background
+            .tasks()
             .filter(|tasks| tasks.serves(ctx.caller.as_ref()));
-        let adopted = match (self.config.leftover(), keeper) {
+        let adopted = match (self.leftover_setting(), keeper) {
             (Leftover::Leave, _) => return Some(format!("{count} still running")),
             (Leftover::Adopt, Some(tasks)) => self.adopt(tasks, command, result, ctx).map(|id| {
                 format!(
@@ -79,7 +80,7 @@ impl BashTool {
             Some(note) => Some(note),
             None => {
                 let survivors = end(&result.process).await;
-                Some(survivors_note(&survivors).unwrap_or_else(|| format!("{count} left running, now ended")))
+                Some(survived(survivors).unwrap_or_else(|| format!("{count} left running, now ended")))
             }
         }
     }
@@ -94,12 +95,20 @@ impl BashTool {
     ) -> Option<TaskId> {
         let (process, told) = (Arc::clone(&result.process), result.told);
         let output = process.output().reader(self.rendering());
-        let start =
-            StartSpec::new(KIND, command, move || Ok(work(process, None, output, told))).already_running();
+        let stall = self.stall(tasks, ctx);
+        let watch = stall.clone();
+        let start = StartSpec::new(KIND, command, move || {
+            Ok(work(process, None, output, told, watch))
+        })
+        .already_running();
         let adopted = tasks.start(owned(start, ctx));
-        adopted
+        let id = adopted
             .inspect_err(|error| tracing::info!(%error, "left-over processes are ended, not adopted"))
-            .ok()
+            .ok()?;
+        if let Some(stall) = stall {
+            stall.is_of(&id);
+        }
+        Some(id)
     }
 }
 

@@ -18,10 +18,13 @@
 //!   the task tells the rest. Elsewhere it is ended. [`Leftover`] is the setting.
 //! - **The end of a task** says what was seen: `exit code: 3`, `signal: SIGTERM`, `shell had exited with code 0` for a
 //!   kill that came later. A process that never ran has failed.
+//! - **A silence** of a task, if [`ToolBashConfig::stall_notice_ms`] is set, is told to its owner once, by a notice with the
+//!   last line, and again only after output came in between; never once the end was asked for. What cannot print any
+//!   more (it has closed its output) is not silent.
 //! - **Requests** are built from named arguments. Whatever else a model sends, an environment for example, goes nowhere.
 //!   Commands find `DSH_SHELL=1`, `DSH_SESSION_ID` when an agent calls, and `DSH_HOME` when it is configured.
 //!
-//! The order of refusals in a background call: arguments, `run_in_background` switched off, no registry, the call
+//! The order of refusals in a background call: arguments, `run_in_background` switched off or no registry, the call
 //! cancelled, the request, the registry's own.
 //!
 //! # Example
@@ -32,14 +35,14 @@
 //! use dsh_bash::BashExecutor;
 //! use dsh_scope::Scope;
 //! use dsh_system_prompt::PromptRegistry;
-//! use dsh_tool_bash::{Deps, Handle, InstallError, ToolBashConfig, install};
+//! use dsh_tool_bash::{Background, Deps, Handle, InstallError, ToolBashConfig, install};
 //! use dsh_tools::ToolRegistry;
 //!
 //! /// Offers bash to a model, without background work.
 //! fn offer(scope: &Scope, tools: &ToolRegistry, bash: Arc<dyn BashExecutor>) -> Result<Handle, InstallError> {
-//!     let config = ToolBashConfig { enable_run_in_background: false, ..ToolBashConfig::default() };
-//!     let deps = Deps { tools: tools.clone(), prompts: PromptRegistry::new(), bash, tasks: None };
-//!     install(scope, deps, config)
+//!     let background = Background::NoRegistry;
+//!     let deps = Deps { tools: tools.clone(), prompts: PromptRegistry::new(), bash, background };
+//!     install(scope, deps, ToolBashConfig::default())
 //! }
 //! ```
 
@@ -53,6 +56,7 @@ mod outcome;
 mod prompt;
 mod render;
 mod service;
+mod stall;
 mod tool;
 mod unheard;
 mod work;
@@ -60,4 +64,4 @@ mod work;
 pub use config::{Leftover, OutputLayout, ToolBashConfig};
 pub use error::InstallError;
 pub use render::parse_exit;
-pub use service::{Deps, Handle, install};
+pub use service::{Background, Deps, Handle, install};

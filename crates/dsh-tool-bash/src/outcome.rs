@@ -88,6 +88,12 @@ pub(crate) fn survivors(state: &ProcessState) -> Vec<Survivor> {
     }
 }
 
+/// What a foreground result says of those who could not be ended, in the words of a task.
+pub(crate) fn survived(members: Vec<Member>) -> Option<String> {
+    let survivors: Vec<_> = members.into_iter().map(survivor).collect();
+    Survivor::phrase(&survivors)
+}
+
 fn survivor(member: Member) -> Survivor {
     let Member { pid, command } = member;
     Survivor { pid, command }

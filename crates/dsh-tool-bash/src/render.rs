@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dsh_bash::{Member, Pipe, ShellExit};
+use dsh_bash::{Pipe, ShellExit};
 use dsh_tools::TerminalExit;
 
 /// Shown when something that this tree does not contain keeps the output open.
@@ -74,12 +74,6 @@ pub(crate) fn pipe_note(pipe: Pipe) -> Option<String> {
 /// `1 process` or `N processes`.
 pub(crate) fn processes(count: usize) -> String {
     format!("{count} {}", if count == 1 { "process" } else { "processes" })
-}
-
-/// `1 process survived: 4242 sleep`, if any did.
-pub(crate) fn survivors_note(survivors: &[Member]) -> Option<String> {
-    let names: Vec<String> = survivors.iter().map(ToString::to_string).collect();
-    (!names.is_empty()).then(|| format!("{} survived: {}", processes(names.len()), names.join(", ")))
 }
 
 /// Takes a result text apart again: the text without the exit's marker, and the exit.

@@ -22,9 +22,31 @@ pub struct Deps {
     pub prompts: PromptRegistry,
     /// What runs the commands.
     pub bash: Arc<dyn BashExecutor>,
-    /// Where background commands go. Without it every background call is refused, and what a foreground command leaves
-    /// running is ended.
-    pub tasks: Option<TaskRegistry>,
+    /// Where background commands go.
+    pub background: Background,
+}
+
+/// Where background commands go. Without a registry none is offered, every background call is refused, and what a
+/// foreground command leaves running is ended unless it is to be left.
+pub enum Background {
+    /// They are tasks of this registry.
+    Tasks(TaskRegistry),
+    /// There is no registry.
+    NoRegistry,
+    /// The deployment does not want them.
+    Off {
+        /// What says so, as the refusal names it: `tool_tasks.enabled: false`.
+        setting: &'static str,
+    },
+}
+
+impl Background {
+    pub(crate) fn tasks(&self) -> Option<&TaskRegistry> {
+        match self {
+            Self::Tasks(tasks) => Some(tasks),
+            Self::NoRegistry | Self::Off { .. } => None,
+        }
+    }
 }
 
 /// The installed tool. Dropping it leaves the tool installed for as long as the scope it was installed on.
@@ -77,11 +99,11 @@ pub fn install(scope: &Scope, deps: Deps, config: ToolBashConfig) -> Result<Hand
         tools,
         prompts,
         bash,
-        tasks,
+        background,
     } = deps;
     let tool = Arc::new(BashTool {
         bash,
-        tasks,
+        background,
         config,
         dsh_home,
         kept: KeptOutputs::default(),

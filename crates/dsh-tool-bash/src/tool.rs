@@ -8,15 +8,17 @@ use async_trait::async_trait;
 use dsh_agent::Agent;
 use dsh_bash::{BashExecutor, BashRequest, BashSpec};
 use dsh_output::Rendering;
-use dsh_tasks::{StartSpec, TaskRegistry};
+use dsh_tasks::{StartSpec, TaskRegistry, Vocabulary};
 use dsh_tools::{
     Annotations, CallCard, ResultCard, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ToolResult,
 };
 use serde_json::{Value, json};
 
 use crate::args::{BashArgs, schema};
-use crate::config::{OutputLayout, ToolBashConfig};
+use crate::config::{Leftover, OutputLayout, ToolBashConfig};
 use crate::kept::KeptOutputs;
+use crate::service::Background;
+use crate::stall::Stall;
 use crate::unheard::end_if_unheard;
 use crate::work::{KIND, work};
 use crate::{card, prompt};
@@ -26,7 +28,7 @@ pub(crate) const NAME: &str = "bash";
 /// The tool: decides where a call goes.
 pub(crate) struct BashTool {
     pub(crate) bash: Arc<dyn BashExecutor>,
-    pub(crate) tasks: Option<TaskRegistry>,
+    pub(crate) background: Background,
     pub(crate) config: ToolBashConfig,
     /// Absolute.
     pub(crate) dsh_home: Option<PathBuf>,
@@ -36,16 +38,14 @@ pub(crate) struct BashTool {
 #[async_trait]
 impl Tool for BashTool {
     fn definition(&self) -> ToolDefinition {
-        let background = self.config.enable_run_in_background;
-        let words = self
-            .tasks
-            .as_ref()
-            .map(TaskRegistry::vocabulary)
-            .unwrap_or_default();
+        let offered = self
+            .background
+            .tasks()
+            .filter(|_| self.config.enable_run_in_background);
         ToolDefinition {
             name: NAME.to_owned(),
-            description: prompt::description(background.then_some(words), self.config.leftover()),
-            input_schema: schema(background),
+            description: prompt::description(offered.map(TaskRegistry::vocabulary), self.leftover_setting()),
+            input_schema: schema(offered.is_some()),
             annotations: Annotations {
                 read_only: Some(false),
                 destructive: Some(true),
@@ -109,35 +109,59 @@ impl BashTool {
     }
 
     fn background(&self, request: BashRequest, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        if !self.config.enable_run_in_background {
-            return Err(ToolError::new(
-                "run_in_background is disabled for this deployment (enableRunInBackground: false)",
-            ));
-        }
-        let Some(tasks) = &self.tasks else {
-            return Err(ToolError::new(
-                dsh_tasks::Vocabulary::default().registry_missing(),
-            ));
-        };
+        let tasks = self.tasks_for_background()?;
         if ctx.token.is_cancelled() {
             return Err(ToolError::new("command aborted"));
         }
         let spec = self.resolve(request)?;
         let (bash, rendering) = (Arc::clone(&self.bash), self.rendering());
         let label = spec.command.clone();
+        let stall = self.stall(tasks, ctx);
+        let watch = stall.clone();
         // Started inside the reservation: a refused task has started nothing.
         let start = StartSpec::new(KIND, label, move || {
             let process = bash.start(&spec)?;
             let output = process.output().reader(rendering);
-            Ok(work(process, spec.deadline, output, 0))
+            Ok(work(process, spec.deadline, output, 0, watch))
         });
         let id = tasks.start(owned(start, ctx)).map_err(refused)?;
+        if let Some(stall) = stall {
+            stall.is_of(&id);
+        }
         let words = tasks.vocabulary();
         let value = json!({ "kind": "background", format!("{}Id", words.word()): id.to_string() });
         let unheard = end_if_unheard(tasks, &id, ctx.caller.as_ref());
         Ok(ToolOutput::text(words.started(&id))
             .value(value)
             .delivers(unheard))
+    }
+
+    /// Where a background command goes; why it cannot, before anything was looked at.
+    fn tasks_for_background(&self) -> Result<&TaskRegistry, ToolError> {
+        let off = |setting| {
+            let text = format!("run_in_background is disabled for this deployment ({setting})");
+            Err(ToolError::new(text))
+        };
+        match &self.background {
+            _ if !self.config.enable_run_in_background => off("enableRunInBackground: false"),
+            Background::Tasks(tasks) => Ok(tasks),
+            Background::Off { setting } => off(setting),
+            Background::NoRegistry => Err(ToolError::new(Vocabulary::default().registry_missing())),
+        }
+    }
+
+    /// What really happens to what a command leaves running.
+    pub(crate) fn leftover_setting(&self) -> Leftover {
+        match self.config.leftover() {
+            Leftover::Adopt if self.background.tasks().is_none() => Leftover::End,
+            setting => setting,
+        }
+    }
+
+    /// Who tells the caller of the silences of a task; nobody unless that is configured.
+    pub(crate) fn stall(&self, tasks: &TaskRegistry, ctx: &ToolContext) -> Option<Arc<Stall>> {
+        let (after, owner) = (self.config.stall_notice_ms?, ctx.caller.as_ref()?);
+        Some(Stall::new(after, tasks, owner))
     }
 
     pub(crate) fn rendering(&self) -> Rendering {

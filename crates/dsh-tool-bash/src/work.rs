@@ -8,17 +8,19 @@ use dsh_output::{LogReader, OutputRead, OutputSource};
 use dsh_tasks::Work;
 
 use crate::outcome::{live_detail, outcome, survivors};
+use crate::stall::Stall;
 
 /// The kind of every task of this tool.
 pub(crate) const KIND: &str = "bash";
 
 /// Follows `process` to its end; a kill of the task ends it, and so does `deadline`. What was output before `told` has
-/// been told already.
+/// been told already. Its silences are told by `stall`, if by anybody.
 pub(crate) fn work(
     process: Arc<dyn BashProcess>,
     deadline: Option<Duration>,
     output: LogReader,
     told: u64,
+    stall: Option<Arc<Stall>>,
 ) -> Work {
     let (ending, watched, named, followed) = (
         Arc::clone(&process),
@@ -26,8 +28,18 @@ pub(crate) fn work(
         Arc::clone(&process),
         process,
     );
-    let done = async move { outcome(ended_within(&*followed, deadline).await) };
+    let watch = stall.clone();
+    let done = async move {
+        let end = ended_within(&*followed, deadline);
+        outcome(match watch {
+            Some(stall) => stall.watch(followed.output(), deadline, end).await,
+            None => end.await,
+        })
+    };
     let cancel = move |_: &_| {
+        if let Some(stall) = &stall {
+            stall.hush();
+        }
         ending.terminate(EndReason::Asked);
         Ok(())
     };

@@ -75,7 +75,8 @@ fn alone(key: &str, value: Value) -> Result<(), String> {
 
 /// Serde's text with the names of Rust's types in words.
 fn in_words(message: &str) -> String {
-    const WORDS: [(&str, &str); 8] = [
+    const WORDS: [(&str, &str); 9] = [
+        ("expected a nonzero u64", "expected a whole number above 0"),
         ("expected f64", "expected a number"),
         ("expected u64", "expected a whole number"),
         ("expected usize", "expected a whole number"),

@@ -104,11 +104,20 @@ async fn an_unowned_command_ends_with_the_registry_before_its_executor_goes() {
 }
 
 #[tokio::test]
-async fn without_the_task_tools_nothing_starts_in_the_background() {
+async fn without_the_task_tools_nothing_is_offered_in_the_background_and_the_setting_is_named() {
     let mut config = Config::default();
     config.tool_tasks.enabled = false;
     let core = AgentCore::assemble(config).unwrap();
     assert_eq!(tool_names(&core), ["bash"]);
+    let definition = core.context().tools.definitions().remove(0);
+    assert!(definition.input_schema["properties"]["run_in_background"].is_null());
+    assert!(
+        definition
+            .description
+            .ends_with("Background execution is not available. What a command leaves running is ended."),
+        "{}",
+        definition.description
+    );
     let handle = agent(&core);
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("trace");
@@ -119,17 +128,43 @@ async fn without_the_task_tools_nothing_starts_in_the_background() {
         background(&format!("touch {}", trace.display())),
     )
     .await;
-    let text = "Error: background tasks unavailable: no control surface is attached (load dsh-tool-tasks)";
+    let text = "Error: run_in_background is disabled for this deployment (tool_tasks.enabled: false)";
     assert_eq!(refused, text);
     let run = call(
         &core,
         handle.agent(),
         "bash",
-        json!({"command": "echo hi", "description": "say hi"}),
+        json!({"command": "sleep 600 & echo hi", "description": "say hi"}),
     )
     .await;
-    assert_eq!(run, "hi\n");
+    assert_eq!(run, "hi\n[1 process left running, now ended]");
     assert!(!trace.exists());
+    core.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_silent_task_is_told_to_its_owner_where_that_is_configured() {
+    let mut config = Config::default();
+    config.tool_bash.stall_notice_ms = std::num::NonZeroU64::new(100);
+    let core = AgentCore::assemble(config).unwrap();
+    let handle = agent(&core);
+    call(
+        &core,
+        handle.agent(),
+        "bash",
+        background("echo up; exec sleep 600"),
+    )
+    .await;
+    handle.agent().inbox().arrived().await;
+    let lease = handle.agent().inbox().lease();
+    let told = dsh_llm::text_of(&lease.messages()[0].content);
+    assert!(
+        told.starts_with(
+            "background task bash-1 (bash: echo up; exec sleep 600) has printed nothing for 100ms "
+        ),
+        "{told}"
+    );
+    lease.commit();
     core.shutdown().await;
 }
 

@@ -56,6 +56,7 @@ fn every_fault_is_named_at_once() {
 
             [tool_bash]
             leftover = "forget"
+            stall_notice_ms = 0
         "#,
         expect![[r#"
             FILE: bash.allow_env: invalid type: integer `3`, expected a string
@@ -63,6 +64,7 @@ fn every_fault_is_named_at_once() {
             FILE: tasks.dispose_timeout_ms: invalid type: string "soon", expected a number
             FILE: tasks.max_concurent: unknown key `max_concurent`, expected one of `max_concurrent_tasks_per_owner`, `retained_unowned`, `dispose_timeout_ms`
             FILE: tool_bash.leftover: unknown value `forget`, expected one of `adopt`, `end`, `leave`
+            FILE: tool_bash.stall_notice_ms: invalid value: integer `0`, expected a whole number above 0
             FILE: tool_tasks.enabled: invalid type: integer `1`, expected a boolean
             FILE: vocabulary: unknown value `chore`, expected `task` or `job`
             FILE: tasks.max_concurrent_tasks_per_owner: must be a whole number from 1 to 9007199254740991, is 0
@@ -159,6 +161,7 @@ fn what_is_written_reads_back_as_itself() {
     config.tool_tasks.enabled = false;
     config.bash.cwd = Some("/srv".into());
     config.bash.allow_env = vec!["GITHUB_TOKEN".into()];
+    config.tool_bash.stall_notice_ms = std::num::NonZeroU64::new(60_000);
     let written = config.to_toml().unwrap();
     assert_eq!(Config::from_file(&file(&written).path).unwrap(), config);
 }

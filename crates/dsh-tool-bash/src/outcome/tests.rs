@@ -125,6 +125,23 @@ fn survivors_and_held_pipes_are_told() {
 }
 
 #[test]
+fn a_foreground_result_names_survivors_as_a_task_does() {
+    let member = |pid, command: &str| Member {
+        pid,
+        command: command.into(),
+    };
+    assert_eq!(survived(Vec::new()), None);
+    assert_eq!(
+        survived(vec![member(7, "sleep")]).unwrap(),
+        "1 process survived: 7 sleep"
+    );
+    assert_eq!(
+        survived(vec![member(7, "sleep"), member(8, "cat")]).unwrap(),
+        "2 processes survived: 7 sleep, 8 cat"
+    );
+}
+
+#[test]
 fn live_detail_speaks_once_the_shell_is_gone() {
     let members = |count| {
         (0..count)

@@ -86,23 +86,6 @@ fn notes_come_before_the_exit() {
 }
 
 #[test]
-fn survivors_are_counted_and_named() {
-    let member = |pid, command: &str| Member {
-        pid,
-        command: command.into(),
-    };
-    assert_eq!(survivors_note(&[]), None);
-    assert_eq!(
-        survivors_note(&[member(7, "sleep")]).unwrap(),
-        "1 process survived: 7 sleep"
-    );
-    assert_eq!(
-        survivors_note(&[member(7, "sleep"), member(8, "cat")]).unwrap(),
-        "2 processes survived: 7 sleep, 8 cat"
-    );
-}
-
-#[test]
 fn c133_every_exit_survives_the_round_trip() {
     for (exit, timed_out, parsed) in [
         (CLEAN, None, TerminalExit::Code(0)),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use dsh_agent::{Agent, AgentHandle, AgentRegistry, AgentSpec};
 use dsh_bash::BashExecutor;
 use dsh_bash_local::{LocalBash, LocalBashConfig};
-use dsh_llm::CallId;
+use dsh_llm::{CallId, text_of};
 use dsh_scope::Scope;
 use dsh_session::SessionId;
 use dsh_system_prompt::PromptRegistry;
 use dsh_tasks::{Serves, TaskId, TaskRegistry, TaskSnapshot, TasksConfig};
 use dsh_testkit::eventually;
-use dsh_tool_bash::{Deps, Handle, ToolBashConfig, install};
+use dsh_tool_bash::{Background, Deps, Handle, ToolBashConfig, install};
 use dsh_tools::{ToolContext, ToolRegistry, ToolResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,8 @@ pub(crate) struct Setup {
     pub(crate) registry: bool,
     /// The whole ambient environment, if not the test's own.
     pub(crate) ambient: Option<(&'static str, &'static str)>,
+    /// Another executor than that of this machine.
+    pub(crate) executor: Option<Arc<dyn BashExecutor>>,
 }
 
 impl Default for Setup {
@@ -51,6 +53,7 @@ impl Default for Setup {
             surface: true,
             registry: true,
             ambient: None,
+            executor: None,
         }
     }
 }
@@ -59,13 +62,14 @@ impl Setup {
     pub(crate) fn harness(self) -> Harness {
         let scope = Scope::root("harness");
         let agents = AgentRegistry::new();
-        let bash = match self.ambient {
-            None => LocalBash::install(&scope, self.bash).unwrap(),
-            Some((name, value)) => {
-                LocalBash::with_ambient(&scope, self.bash, [(name.into(), value.into())]).unwrap()
+        let bash: Arc<dyn BashExecutor> = match (self.executor, self.ambient) {
+            (Some(executor), _) => executor,
+            (None, None) => Arc::new(LocalBash::install(&scope, self.bash).unwrap()),
+            (None, Some((name, value))) => {
+                let ambient = [(name.into(), value.into())];
+                Arc::new(LocalBash::with_ambient(&scope, self.bash, ambient).unwrap())
             }
         };
-        let bash: Arc<dyn BashExecutor> = Arc::new(bash);
         let deps = dsh_tasks::Deps {
             agents: Some(agents.clone()),
         };
@@ -78,7 +82,11 @@ impl Setup {
             tools: tools.clone(),
             prompts: prompts.clone(),
             bash,
-            tasks: self.registry.then(|| tasks.clone()),
+            background: if self.registry {
+                Background::Tasks(tasks.clone())
+            } else {
+                Background::NoRegistry
+            },
         };
         let handle = install(&scope, deps, self.tool).unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -171,6 +179,18 @@ impl Harness {
             .unwrap()
             .claim
             .deliver();
+    }
+
+    /// What the owner is told now, which it has then been told.
+    pub(crate) fn news(&self) -> Vec<String> {
+        let lease = self.owner.agent().inbox().lease();
+        let news = lease
+            .messages()
+            .iter()
+            .map(|message| text_of(&message.content))
+            .collect();
+        lease.commit();
+        news
     }
 
     /// The status line of a task once it has ended.

@@ -5,10 +5,13 @@
 )]
 
 mod harness;
+mod played;
 
 mod background;
 mod cards;
 mod foreground;
 mod leftover;
 mod requests;
+mod stall;
 mod surface;
+mod survivors;
