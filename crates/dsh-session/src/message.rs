@@ -26,5 +26,8 @@ pub enum MessageSource {
         form: String,
         /// One line for a reader who does not want the content.
         summary: String,
+        /// Ids of what it is about, such as those of tasks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        subjects: Vec<String>,
     },
 }

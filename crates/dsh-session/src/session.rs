@@ -1,13 +1,25 @@
 //! The log of one conversation.
+//!
+//! # Invariants
+//!
+//! 1. An event is in the log, under its number, before anybody can see it, and never changes.
+//! 2. What [`Enclosure`] refuses is never in the log.
+//! 3. Nobody who reads the log can hold up or refuse an append.
+//!
+//! Lock order: file, then log. Reading and writing files happens under the first, never under the second.
 
 use std::{
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::{Event, EventData, SessionId};
+use tokio::sync::watch;
+
+use crate::{
+    AppendError, Durability, Enclosure, Event, EventData, SessionFile, SessionHeader, SessionId, StoreError,
+    clock::epoch_ms,
+};
 
 /// One conversation: its id, its working directory, its log. Cloning gives another handle to the same log.
 #[derive(Clone)]
@@ -15,90 +27,235 @@ pub struct Session {
     inner: Arc<Inner>,
 }
 
+/// What comes into a log, for one reader. It reads the log itself, so it misses nothing, however slow it is.
+#[derive(Debug)]
+pub struct SessionFeed {
+    session: Session,
+    next: u64,
+    grown: watch::Receiver<()>,
+}
+
 struct Inner {
-    id: SessionId,
-    cwd: Option<PathBuf>,
-    events: Mutex<Vec<Event>>,
+    header: SessionHeader,
+    log: Mutex<Log>,
+    persistence: Option<Persistence>,
+    /// Ticks after each append.
+    grown: watch::Sender<()>,
+}
+
+struct Persistence {
+    path: PathBuf,
+    file: Mutex<SessionFile>,
+}
+
+#[derive(Default)]
+struct Log {
+    events: Vec<Event>,
+    enclosure: Enclosure,
 }
 
 impl Session {
-    /// A session with an empty log. `cwd` is the directory its tools work in, if it has one.
+    /// A session with an empty log that is only in memory. `cwd` is the directory its tools work in, if it has one.
     pub fn new(id: SessionId, cwd: Option<PathBuf>) -> Self {
+        Self::build(SessionHeader::new(id, cwd), Log::default(), None)
+    }
+
+    /// The session of a file, with what was loaded from it. Events get into the file by [`flush`](Self::flush).
+    pub fn persisted(mut file: SessionFile) -> Self {
+        let (events, enclosure) = file.take_loaded();
+        Self::build(file.header().clone(), Log { events, enclosure }, Some(file))
+    }
+
+    fn build(header: SessionHeader, log: Log, file: Option<SessionFile>) -> Self {
         Self {
             inner: Arc::new(Inner {
-                id,
-                cwd,
-                events: Mutex::default(),
+                header,
+                log: Mutex::new(log),
+                persistence: file.map(|file| Persistence {
+                    path: file.path().to_owned(),
+                    file: Mutex::new(file),
+                }),
+                grown: watch::Sender::new(()),
             }),
         }
     }
 
     /// Its id.
     pub fn id(&self) -> &SessionId {
-        &self.inner.id
+        &self.inner.header.id
     }
 
     /// The directory its tools work in.
     pub fn cwd(&self) -> Option<&Path> {
-        self.inner.cwd.as_deref()
+        self.inner.header.cwd.as_deref()
+    }
+
+    /// What it is, apart from what happened in it.
+    pub fn header(&self) -> &SessionHeader {
+        &self.inner.header
     }
 
     /// Appends an event and returns its sequence number.
-    pub fn append(&self, data: EventData) -> u64 {
+    ///
+    /// # Errors
+    ///
+    /// An [`AppendError`] when the event may not stand here; nothing is appended then.
+    pub fn append(&self, data: EventData) -> Result<u64, AppendError> {
         let now = epoch_ms();
-        let mut events = self.lock();
-        let seq = events.len() as u64;
-        let time = monotonic(&events, now);
-        events.push(Event { seq, time, data });
-        seq
+        let seq = self.lock().append(now, data)?;
+        self.inner.grown.send_replace(());
+        Ok(seq)
+    }
+
+    /// How many events there are, which is the number of the next one.
+    pub fn len(&self) -> u64 {
+        self.lock().events.len() as u64
+    }
+
+    /// Whether nothing has happened yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number that the next turn has.
+    pub fn next_turn(&self) -> u64 {
+        self.lock().enclosure.last_turn() + 1
     }
 
     /// The log as it is now.
     pub fn events(&self) -> Vec<Event> {
-        self.lock().clone()
+        self.events_from(0)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
-        self.inner.events.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The end of the log as it is now, from the event with this number on.
+    pub fn events_from(&self, seq: u64) -> Vec<Event> {
+        self.with_events_from(seq, <[Event]>::to_vec)
+    }
+
+    /// A feed of all that comes from now on.
+    pub fn subscribe(&self) -> SessionFeed {
+        self.subscribe_from(self.len())
+    }
+
+    /// A feed that begins with the event with this number.
+    pub fn subscribe_from(&self, seq: u64) -> SessionFeed {
+        SessionFeed {
+            session: self.clone(),
+            next: seq,
+            grown: self.inner.grown.subscribe(),
+        }
+    }
+
+    /// Gets all events that are in the log now into its file. Without a file there is nothing to do.
+    ///
+    /// An event is acknowledged when this has returned `Ok`.
+    ///
+    /// # Errors
+    ///
+    /// A [`StoreError`] when that failed, for instance because the disk is full. The log has all events still, and the
+    /// next call tries again.
+    ///
+    /// # Panics
+    ///
+    /// With a file, outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only stops waiting; what has begun to be written is written.
+    pub async fn flush(&self, durability: Durability) -> Result<(), StoreError> {
+        let Some(persistence) = &self.inner.persistence else {
+            return Ok(());
+        };
+        let session = self.clone();
+        let written = tokio::task::spawn_blocking(move || session.write(durability)).await;
+        written.unwrap_or_else(|_| {
+            let path = persistence.path.clone();
+            Err(StoreError::ShuttingDown { path })
+        })
+    }
+
+    fn write(&self, durability: Durability) -> Result<(), StoreError> {
+        let Some(persistence) = &self.inner.persistence else {
+            return Ok(());
+        };
+        let mut file = persistence.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let unwritten = self.events_from(file.next_seq());
+        file.write(&unwritten, durability)
+    }
+
+    /// Shows the events from this number on. `read` is ours and short: it runs under the lock.
+    pub(crate) fn with_events_from<T>(&self, seq: u64, read: impl FnOnce(&[Event]) -> T) -> T {
+        let log = self.lock();
+        let from = usize::try_from(seq).unwrap_or(usize::MAX);
+        read(log.events.get(from..).unwrap_or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.inner.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SessionFeed {
+    /// Waits until there is something new, and returns all of it; never nothing.
+    ///
+    /// It waits for as long as nothing comes: a session has no end of its own.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: what a dropped call would have returned comes with the next one.
+    pub async fn next(&mut self) -> Vec<Event> {
+        loop {
+            // Seen before looking: an append by another thread either comes before the look, which sees its event, or
+            // its tick comes after this.
+            self.grown.mark_unchanged();
+            let events = self.session.events_from(self.next);
+            if !events.is_empty() {
+                self.next += events.len() as u64;
+                return events;
+            }
+            // The sender lives as long as the session that this has; it cannot be gone.
+            let _ = self.grown.changed().await;
+        }
+    }
+}
+
+impl Log {
+    fn append(&mut self, now: u64, data: EventData) -> Result<u64, AppendError> {
+        self.enclosure.admit(&data)?;
+        let seq = self.events.len() as u64;
+        // The wall clock may be set back; the log's time is not.
+        let time = self.events.last().map_or(now, |last| last.time.max(now));
+        self.events.push(Event { seq, time, data });
+        Ok(seq)
     }
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
-            .field("id", &self.inner.id)
+            .field("id", self.id())
             .finish_non_exhaustive()
     }
-}
-
-/// The wall clock may be set back; the log's time is not.
-fn monotonic(events: &[Event], now: u64) -> u64 {
-    events.last().map_or(now, |last| last.time.max(now))
-}
-
-fn epoch_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Message, MessageSource};
+    use crate::TurnTrigger;
 
     #[test]
     fn a_clock_that_is_set_back_does_not_set_back_the_log() {
-        let data = EventData::UserMessage(Message {
-            content: Vec::new(),
-            source: MessageSource::User,
-        });
-        assert_eq!(monotonic(&[], 5), 5);
-        let events = [Event {
-            seq: 0,
-            time: 100,
-            data,
-        }];
-        assert_eq!(monotonic(&events, 5), 100);
-        assert_eq!(monotonic(&events, 101), 101);
+        let mut log = Log::default();
+        let trigger = TurnTrigger::Message;
+        let events = [
+            (5, EventData::TurnStart { turn: 1, trigger }),
+            (3, EventData::StepStart { turn: 1, step: 1 }),
+            (6, EventData::StepEnd { turn: 1, step: 1 }),
+        ];
+        for (now, data) in events {
+            log.append(now, data).unwrap();
+        }
+        let times: Vec<_> = log.events.iter().map(|event| event.time).collect();
+        assert_eq!(times, [5, 5, 6]);
     }
 }

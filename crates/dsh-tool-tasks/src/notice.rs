@@ -26,6 +26,7 @@ pub(crate) fn on_done(vocabulary: Vocabulary, done: TaskDone) {
             plugin: PLUGIN.to_owned(),
             form: FORM.to_owned(),
             summary: vocabulary.notice_summary(&done.snapshot),
+            subjects: vec![done.snapshot.id.to_string()],
         },
     };
     owner.inbox().inject(Notice {

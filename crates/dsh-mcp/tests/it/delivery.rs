@@ -14,6 +14,7 @@ fn notice(key: &str) -> Notice {
         plugin: "test".into(),
         form: "notice".into(),
         summary: key.into(),
+        subjects: Vec::new(),
     };
     Notice {
         key: NoticeKey::new(key),

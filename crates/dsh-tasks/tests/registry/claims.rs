@@ -17,6 +17,7 @@ pub(crate) fn notify(rig: &Rig) {
                 plugin: "test".to_owned(),
                 form: "notice".to_owned(),
                 summary: words.notice_summary(&done.snapshot),
+                subjects: Vec::new(),
             };
             let content = vec![dsh_llm::ContentBlock::text(words.notice(&done.snapshot))];
             owner.inbox().inject(Notice {
@@ -69,6 +70,7 @@ async fn a_notice_on_its_way_is_refused_when_the_end_was_told_before_it_came() {
                 plugin: "test".to_owned(),
                 form: "notice".to_owned(),
                 summary: String::new(),
+                subjects: Vec::new(),
             };
             let content = vec![dsh_llm::ContentBlock::text(words.notice(&done.snapshot))];
             let key = done.notice_key;

@@ -110,6 +110,7 @@ async fn t90_a_notice_says_what_ended_how_and_where_to_read_it() {
         plugin: "tool-tasks".to_owned(),
         form: "notice".to_owned(),
         summary: "bash pnpm test [status: completed, exit code: 0]".to_owned(),
+        subjects: vec!["bash-1".to_owned()],
     };
     assert_eq!(messages[0].source, expected);
 }

@@ -1,11 +1,10 @@
-//! Calls through the real tool pipeline, logged and printed as they happen.
+//! Calls through the real tool pipeline, printed as they happen.
 
 use std::io;
 use std::sync::Arc;
 
 use dsh_agent::Agent;
 use dsh_llm::{CallId, text_of};
-use dsh_session::EventData;
 use dsh_tools::{ToolContext, ToolRegistry};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -40,31 +39,20 @@ impl<'a> Transcript<'a> {
         say(format_args!("-- {remark}"))
     }
 
-    /// Calls a tool. The result counts as delivered once it is in the session log.
+    /// Calls a tool. The result counts as delivered once it is printed.
     pub(crate) async fn call(&mut self, tool: &str, args: Value) -> io::Result<String> {
         self.calls += 1;
         let call_id = CallId::new(format!("call-{}", self.calls));
         say(format_args!(">> {tool} {args}"))?;
-        let session = self.agent.session();
-        session.append(EventData::ToolCall {
-            call_id: call_id.clone(),
-            name: tool.to_owned(),
-            arguments: args.to_string(),
-        });
         let context = ToolContext {
             caller: Some(Arc::clone(self.agent)),
             token: CancellationToken::new(),
-            call_id: call_id.clone(),
+            call_id,
         };
         let result = self.tools.execute(tool, args, context).await;
         let text = text_of(&result.content);
-        session.append(EventData::ToolResult {
-            call_id,
-            content: result.content,
-            is_error: result.is_error,
-        });
-        result.deliveries.deliver_all();
         say_indented("<< ", &text)?;
+        result.deliveries.deliver_all();
         Ok(text)
     }
 
@@ -81,18 +69,13 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    /// Waits until the agent is told something, and logs it as the model would see it.
+    /// Waits until the agent is told something, and prints it as the model would see it.
     pub(crate) async fn notice(&mut self) -> io::Result<String> {
         let inbox = self.agent.inbox();
         inbox.arrived().await;
         let lease = inbox.lease();
-        let mut told = Vec::new();
-        for message in lease.messages() {
-            self.agent
-                .session()
-                .append(EventData::UserMessage(message.clone()));
-            told.push(text_of(&message.content));
-        }
+        let messages = lease.messages().iter();
+        let told: Vec<_> = messages.map(|message| text_of(&message.content)).collect();
         lease.commit();
         let told = told.join("\n");
         say_indented("!! ", &told)?;
