@@ -9,13 +9,20 @@
     reason = "a test helper that cannot go on ends the test"
 )]
 
+pub mod product;
+
 mod calls;
+mod dialogue;
 mod harness;
+mod model;
 mod reply;
 mod room;
 mod server;
 
+pub use dialogue::Dialogue;
 pub use harness::{Harness, delivered};
+pub use model::{ModelServer, Request, Turn, Wire};
+pub use product::Product;
 pub use reply::Reply;
 pub use room::{GATED, Room};
 pub use server::{Exit, Server, ServerOptions};

@@ -1,0 +1,170 @@
+//! Agent products, driven without a key: each in a room of its own, with a scripted model on the loopback interface.
+//!
+//! A product gets its home, its configuration and its temporary files in the room, and an environment with nothing of
+//! the machine's but `PATH`. Its proxy is the model server, which refuses and records what would go further.
+
+pub mod claude;
+pub mod codex;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use dsh_subprocess::{ProcessSpec, Stdin};
+use tokio::process::Command;
+
+use crate::dialogue::Dialogue;
+use crate::model::{ModelServer, Turn, Wire};
+use crate::room::Room;
+
+/// A product that was not started yet, its room and its model.
+#[derive(Debug)]
+pub struct Product {
+    /// Where it lives and works. Every process of it carries the room's mark.
+    pub room: Room,
+    /// What it talks to.
+    pub model: ModelServer,
+    kind: Kind,
+    program: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Codex,
+    ClaudeCode,
+}
+
+impl Product {
+    /// Codex, configured for a model that says `turns`.
+    ///
+    /// Its configuration asks before commands and lets them write nothing, so that whoever drives it must say otherwise.
+    ///
+    /// # Panics
+    ///
+    /// When `DSH_TEST_CODEX` is not set.
+    pub async fn codex(turns: impl IntoIterator<Item = Turn>) -> Product {
+        let model = ModelServer::start(Wire::Responses, turns).await;
+        Product::new(Kind::Codex, program("DSH_TEST_CODEX"), model)
+    }
+
+    /// Claude Code, configured for a model that says `turns`.
+    ///
+    /// Its settings name a model that no other place names.
+    ///
+    /// # Panics
+    ///
+    /// When `DSH_TEST_CLAUDE` is not set.
+    pub async fn claude(turns: impl IntoIterator<Item = Turn>) -> Product {
+        let model = ModelServer::start(Wire::Messages, turns).await;
+        Product::new(Kind::ClaudeCode, program("DSH_TEST_CLAUDE"), model)
+    }
+
+    fn new(kind: Kind, program: PathBuf, model: ModelServer) -> Product {
+        let room = Room::new();
+        let specific = match kind {
+            Kind::Codex => codex::prepare(&room, &model),
+            Kind::ClaudeCode => claude::prepare(&room, &model),
+        };
+        let mut env = environment(&room, &model);
+        env.extend(specific);
+        Product {
+            room,
+            model,
+            kind,
+            program,
+            env,
+        }
+    }
+
+    /// The native program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Its whole environment.
+    pub fn env(&self) -> &[(String, String)] {
+        &self.env
+    }
+
+    /// A run of one task that may do anything and needs no further word.
+    pub fn run(&self, task: &str) -> ProcessSpec {
+        let (args, stdin) = match self.kind {
+            Kind::Codex => (codex::exec(task).to_vec(), Stdin::Null),
+            Kind::ClaudeCode => {
+                let lines = claude::task(task).map(|line| format!("{line}\n"));
+                (
+                    claude::stream_json("bypassPermissions"),
+                    Stdin::Data(lines.concat().into_bytes()),
+                )
+            }
+        };
+        let env = self.env.iter();
+        ProcessSpec {
+            args: args.into_iter().map(Into::into).collect(),
+            env: env.map(|(name, value)| (name.into(), value.into())).collect(),
+            stdin,
+            ..ProcessSpec::new(&self.program, self.room.work())
+        }
+    }
+
+    /// Starts it with these arguments, for a dialogue in its own protocol: [`codex::APP_SERVER`],
+    /// [`claude::stream_json`].
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    pub fn converse(&self, args: &[&str]) -> Dialogue {
+        let log = self.room.home().join("stderr.log");
+        let stderr = std::fs::File::create(&log).expect("a file for stderr");
+        let mut command = Command::new(&self.program);
+        command
+            .args(args)
+            .current_dir(self.room.work())
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .kill_on_drop(true);
+        Dialogue::start(command, log)
+    }
+
+    /// The usual end of a test: nothing is left, and nothing wanted to leave this machine.
+    ///
+    /// # Panics
+    ///
+    /// When a process is left, or something else than the model was asked for.
+    pub fn assert_clean(&self) {
+        self.room.assert_empty();
+        let strangers = self.model.strangers();
+        assert!(strangers.is_empty(), "not for this machine: {strangers:?}");
+    }
+}
+
+/// What both products need.
+fn environment(room: &Room, model: &ModelServer) -> Vec<(String, String)> {
+    let home = room.home();
+    let temporary = home.join("tmp");
+    std::fs::create_dir(&temporary).expect("a directory in the room");
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    let mut env = vec![
+        room.mark(),
+        ("PATH".into(), std::env::var("PATH").unwrap_or_default()),
+        ("HOME".into(), path(&home)),
+        ("XDG_CONFIG_HOME".into(), path(&home.join("xdg"))),
+        // Not the room's own: what a killed product leaves there is its affair.
+        ("TMPDIR".into(), path(&temporary)),
+        ("NO_PROXY".into(), "127.0.0.1,localhost".into()),
+    ];
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        env.push((name.into(), model.url()));
+        env.push((name.to_ascii_lowercase(), model.url()));
+    }
+    env
+}
+
+fn program(variable: &str) -> PathBuf {
+    let program = std::env::var_os(variable);
+    let program = program.unwrap_or_else(|| panic!("{variable} names the product: run `cargo xtask test`"));
+    program.into()
+}

@@ -1,0 +1,62 @@
+//! What Claude Code needs to talk to a scripted model.
+
+use serde_json::{Value, json};
+
+use crate::model::ModelServer;
+use crate::room::Room;
+
+/// The model that its settings name.
+const MODEL: &str = "scripted-model";
+
+/// Writes its settings; returns its variables.
+pub(super) fn prepare(room: &Room, model: &ModelServer) -> Vec<(String, String)> {
+    let configuration = room.home().join("claude");
+    std::fs::create_dir(&configuration).expect("a directory in the room");
+    let settings = json!({"model": MODEL, "permissions": {"defaultMode": "default"}}).to_string();
+    std::fs::write(configuration.join("settings.json"), settings).expect("the settings file");
+    let configuration = configuration.to_string_lossy();
+    let url = model.url();
+    let env = [
+        ("CLAUDE_CONFIG_DIR", &*configuration),
+        ("ANTHROPIC_API_KEY", "scripted-key"),
+        ("ANTHROPIC_BASE_URL", &url),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL", "1"),
+        ("DISABLE_TELEMETRY", "1"),
+        ("DISABLE_ERROR_REPORTING", "1"),
+        // It refuses to bypass permissions for root elsewhere; tests may be root.
+        ("IS_SANDBOX", "1"),
+    ];
+    env.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+}
+
+/// The arguments for its line protocol in a permission mode.
+pub fn stream_json(permission_mode: &str) -> Vec<&str> {
+    let mut args = vec![
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--input-format",
+        "stream-json",
+    ];
+    args.extend(["--no-session-persistence", "--permission-mode", permission_mode]);
+    if permission_mode == "bypassPermissions" {
+        args.push("--allow-dangerously-skip-permissions");
+    } else {
+        args.extend(["--permission-prompt-tool", "stdio"]);
+    }
+    args.extend(["--disallowedTools", "AskUserQuestion"]);
+    args
+}
+
+/// The two lines that give it a task; it takes them at once.
+pub fn task(task: &str) -> [Value; 2] {
+    let initialize = json!({"type": "control_request", "request_id": "initialize", "request": {
+        "subtype": "initialize", "systemPrompt": [""], "supportedDialogKinds": ["refusal_fallback_prompt"]
+    }});
+    let user = json!({"type": "user", "session_id": "", "parent_tool_use_id": null, "message": {
+        "role": "user", "content": [{"type": "text", "text": task}]
+    }});
+    [initialize, user]
+}
