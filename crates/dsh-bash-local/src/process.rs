@@ -14,6 +14,9 @@ use dsh_output::OutputLog;
 use dsh_subprocess::ProcessTree;
 use tokio::sync::watch;
 
+/// In the arguments of every shell that runs a command under a guard, and hardly anywhere else.
+const GUARDED_SHELL: &str = "builtin eval -- \"$(</proc/";
+
 pub(crate) struct LocalProcess {
     log: OutputLog,
     shared: watch::Sender<Shared>,
@@ -164,9 +167,16 @@ pub(crate) fn members(tree: &ProcessTree) -> Vec<Member> {
     tree.members().into_iter().map(member).collect()
 }
 
+/// A subshell has the arguments of its shell. Under a guard these say only where the command was read from, so it is
+/// told as what it is.
 pub(crate) fn member(member: dsh_subprocess::Member) -> Member {
+    let is_subshell = member.command.contains(GUARDED_SHELL);
     Member {
         pid: member.pid,
-        command: member.command,
+        command: if is_subshell {
+            "[shell]".to_owned()
+        } else {
+            member.command
+        },
     }
 }

@@ -133,7 +133,7 @@ async fn c70_a_signal_of_its_own_was_asked_for_by_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c71_a_failed_spawn_can_be_read() {
+async fn c71_c300_c301_c356_c361_a_failed_spawn_can_be_read() {
     let fixture = Fixture::new();
     let request = BashRequest {
         env: [("PATH".into(), "/nowhere".into())].into(),
@@ -145,6 +145,16 @@ async fn c71_a_failed_spawn_can_be_read() {
     };
     assert!(reason.starts_with("spawn failed: "), "{reason}");
     assert_eq!(text(&*process), format!("[stderr]\n{reason}"));
+    assert_eq!(process.shell_ended().await.exit, process.ended().await.exit);
+    // One that has failed, and one whose failure nobody has seen yet.
+    fixture.start("exit 0");
+    let request = BashRequest {
+        env: [("PATH".into(), "/nowhere".into())].into(),
+        ..fixture.request("echo no")
+    };
+    let unseen = fixture.start_request(request);
+    fixture.scope.close().await.unwrap();
+    assert!(matches!(unseen.ended().await.exit, ShellExit::Failed { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -185,7 +195,7 @@ async fn a_deadline_ends_the_process_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c72_closing_waits_for_what_ignores_term_foreground_too() {
+async fn c72_c286_closing_waits_for_what_ignores_term_foreground_too() {
     let fixture = Fixture::new();
     let stubborn = "trap '' TERM; echo $$ > PID.new; mv PID.new PID; while :; do sleep 0.05; done";
     let process = fixture.start(&stubborn.replace("PID", "background"));
@@ -211,7 +221,7 @@ async fn c72_closing_waits_for_what_ignores_term_foreground_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c73_closing_leaves_what_has_ended_as_it_was() {
+async fn c73_c299_closing_leaves_what_has_ended_as_it_was() {
     let fixture = Fixture::new();
     let finished = fixture.start("true");
     finished.ended().await;

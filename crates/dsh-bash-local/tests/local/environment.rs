@@ -14,13 +14,15 @@ async fn c8_programs_are_told_to_be_plain() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c38_c39_credentials_and_stale_facts_do_not_reach_commands() {
+async fn c38_c39_c284_c371_c372_credentials_and_stale_facts_do_not_reach_commands() {
     let ambient = [
         ("SERVICE_API_KEY", "hidden"),
         ("DB_PASSWORD", "hidden"),
         ("DATABASE_URL", "postgres://u:hidden@db/x"),
         ("DSH_SESSION_ID", "stale"),
         ("DSH_OTHER", "stale"),
+        ("Dsh_Mixed", "stale"),
+        ("npm_token", "hidden"),
         ("PLAIN", "visible"),
     ];
     let fixture = Fixture::with_ambient(config(), &ambient);
@@ -35,21 +37,26 @@ async fn c38_c39_credentials_and_stale_facts_do_not_reach_commands() {
     let env = result.stdout.text;
     assert!(!env.contains("hidden") && !env.contains("stale"), "{env}");
     assert!(
-        env.contains("PLAIN=visible\n") && env.contains("DSH_SESSION_ID=fresh\n"),
+        env.contains("PLAIN=visible\n") && env.contains("PATH=") && env.contains("DSH_SESSION_ID=fresh\n"),
         "{env}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c21_c22_own_variables_reach_the_command_and_win() {
-    let fixture = Fixture::with_ambient(config(), &[("A_TOKEN", "ambient")]);
-    let env = [("ONE", "1"), ("TWO", "2"), ("TERM", "mine"), ("A_TOKEN", "given")];
+async fn c21_c22_c323_c325_c354_own_variables_reach_the_command_and_win() {
+    let fixture = Fixture::with_ambient(config(), &[("A_PASSWORD", "ambient")]);
+    let env = [
+        ("ONE", "1"),
+        ("TWO", "2"),
+        ("TERM", "mine"),
+        ("A_PASSWORD", "given"),
+    ];
     let request = BashRequest {
         env: env
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .collect(),
-        ..fixture.request("echo $ONE $TWO $TERM $A_TOKEN")
+        ..fixture.request("echo $ONE $TWO $TERM $A_PASSWORD")
     };
     let result = fixture
         .run_request(request, &CancellationToken::new())

@@ -29,6 +29,19 @@ async fn a_session_of_its_own_is_left_in_the_tree_and_ended_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_are_named_by_what_they_run_and_a_subshell_as_one() {
+    let fixture = Fixture::guarded();
+    let result = fixture
+        .run("sleep 60 & (trap '' TERM; read -r _ < <(exec tail -f /dev/null)) & exit 0")
+        .await;
+    let mut commands: Vec<_> = result.left.into_iter().map(|member| member.command).collect();
+    commands.sort();
+    assert_eq!(commands, ["[shell]", "sleep 60", "tail -f /dev/null"]);
+    result.process.terminate(EndReason::Asked);
+    assert!(result.process.ended().await.survivors.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_out_of_the_group_ends_with_a_kill() {
     let fixture = Fixture::guarded();
     let marker = Marker::new();

@@ -12,5 +12,6 @@ mod configuration;
 mod environment;
 mod foreground;
 mod guarded;
+mod host;
 mod output;
 mod trees;

@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use dsh_bash::{Asked, BashExecutor, EndReason, Found, Pipe, ProcessState, ShellExit, ended_within};
 use dsh_bash_local::LocalBashConfig;
+use dsh_scope::within;
 use dsh_testkit::process::{gone, is_gone, open_fds, zombie_children};
 use dsh_testkit::{eventually, process::Marker};
 
 use crate::fixture::{Fixture, config, pid_in, said, text};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c12_a_kill_takes_the_children_along() {
+async fn c12_c313_c345_a_kill_takes_the_children_along() {
     let fixture = Fixture::new();
     let process = fixture.start("sleep 60 & echo $! > pid; wait");
     let child = pid_in(&fixture.file("pid")).await;
@@ -44,6 +45,53 @@ async fn a_helper_that_ignores_term_is_killed_although_the_shell_left_at_once() 
     }
 }
 
+/// Ignores TERM, and holds no pipe of its shell.
+const SURVIVOR: &str = "(trap '' TERM; echo $BASHPID > pid.new; mv pid.new pid; while :; do sleep 0.05; done) \
+                        >/dev/null 2>&1 & until [ -e pid ]; do sleep 0.01; done; exit 0";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c346_c349_a_bounded_wait_is_in_vain_while_a_survivor_lives() {
+    let fixture = Fixture::new();
+    let process = fixture.start(SURVIVOR);
+    assert_eq!(process.shell_ended().await.exit, ShellExit::Code(0));
+    let survivor = pid_in(&fixture.file("pid")).await;
+    assert!(within(Duration::from_millis(50), process.ended()).await.is_none());
+    assert!(!is_gone(survivor));
+    process.terminate(EndReason::Asked);
+    assert!(process.ended().await.survivors.is_empty());
+    assert!(is_gone(survivor));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c350_closing_waits_for_a_survivor_that_ignores_term() {
+    for fixture in [Fixture::new(), Fixture::guarded()] {
+        let process = fixture.start(SURVIVOR);
+        process.shell_ended().await;
+        let survivor = pid_in(&fixture.file("pid")).await;
+        fixture.scope.close().await.unwrap();
+        assert!(is_gone(survivor));
+        let asked = process.ended().await.asked.unwrap();
+        assert_eq!(
+            (asked.reason, asked.found),
+            (EndReason::Disposed, Found::ShellExited)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c297_c298_closing_ends_what_runs_by_term_and_keeps_what_it_said() {
+    let fixture = Fixture::new();
+    let process = fixture.start("echo up; exec sleep 60");
+    said(&*process, "up").await;
+    fixture.scope.close().await.unwrap();
+    let term = ShellExit::Signal {
+        name: "SIGTERM".into(),
+        core_dumped: false,
+    };
+    assert_eq!(process.ended().await.exit, term);
+    assert_eq!(text(&*process), "up\n");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_happens_after_an_end() {
     let fixture = Fixture::new();
@@ -59,7 +107,7 @@ async fn nothing_happens_after_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c17_a_foreground_shell_that_leaves_a_member_with_the_pipes() {
+async fn c17_c319_a_foreground_shell_that_leaves_a_member_with_the_pipes() {
     let fixture = Fixture::new();
     let began = Instant::now();
     let result = fixture.run("sleep 60 & echo $! > pid; echo shell-done").await;
@@ -152,11 +200,15 @@ async fn a_deadline_after_the_exit_ends_what_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pipe_held_outside_the_tree_is_told_and_closed() {
+async fn c355_a_pipe_held_outside_the_tree_is_told_and_closed() {
     let fixture = Fixture::new();
     let began = Instant::now();
     let result = fixture.run("setsid sleep 60 & echo $! > pid; echo hi").await;
     let outsider = pid_in(&fixture.file("pid")).await;
+    assert!(
+        began.elapsed() >= Duration::from_millis(200),
+        "the grace of these tests"
+    );
     assert!(began.elapsed() < Duration::from_secs(5), "at most the grace");
     assert_eq!(
         (result.exit, result.pipe),
