@@ -13,15 +13,11 @@
 use std::collections::BTreeSet;
 
 use dsh_llm::{AssistantBlock, CallId, ContentBlock};
-use serde_json::Value;
 
-use crate::{AppendError, ErrorInfo, EventData, Ordinal, TurnEnd};
+use crate::{AppendError, ErrorInfo, EventData, Ordinal, TurnEnd, lossless::lossless};
 
 /// Text of the result of a call that a crash has left without one.
 const INTERRUPTED_CALL: &str = "Tool call interrupted by a crash; no result was recorded.";
-
-/// How deep a JSON value may be nested to be read back: parsers stop at 128, envelope included.
-const MAX_DEPTH: usize = 100;
 
 /// What is open in a log.
 ///
@@ -152,9 +148,8 @@ impl Enclosure {
     /// The open turn; it has the number that was named, if one was.
     fn open_turn(&mut self, kind: &'static str, named: Option<u64>) -> Result<&mut OpenTurn, AppendError> {
         let turn = self.turn.as_mut().ok_or(AppendError::OutsideTurn { kind })?;
-        match named {
-            Some(named) => is_open(kind, Ordinal::Turn(named), Ordinal::Turn(turn.number))?,
-            None => {}
+        if let Some(named) = named {
+            is_open(kind, Ordinal::Turn(named), Ordinal::Turn(turn.number))?;
         }
         Ok(turn)
     }
@@ -313,54 +308,5 @@ fn interrupted(call_id: &CallId) -> EventData {
             code: "interrupted".to_owned(),
         }),
         value: None,
-    }
-}
-
-/// Whether the JSON of it says the same.
-fn lossless(data: &EventData) -> Result<(), AppendError> {
-    let lost = |what| {
-        let kind = data.kind();
-        Err(AppendError::NotLossless { kind, what })
-    };
-    match data {
-        EventData::RequestHeader { header, .. } => {
-            if header
-                .sampling
-                .temperature
-                .is_some_and(|value| !value.is_finite())
-            {
-                return lost("a temperature that is no number");
-            }
-            if header
-                .tools
-                .iter()
-                .any(|tool| is_deeper(&tool.parameters, MAX_DEPTH))
-            {
-                return lost("a schema that is nested too deep");
-            }
-            Ok(())
-        }
-        EventData::ToolResult {
-            value: Some(value), ..
-        } if is_deeper(value, MAX_DEPTH) => lost("a value that is nested too deep"),
-        EventData::TurnStart { .. }
-        | EventData::TurnEnd { .. }
-        | EventData::StepStart { .. }
-        | EventData::StepEnd { .. }
-        | EventData::UserMessage(_)
-        | EventData::AssistantMessage { .. }
-        | EventData::ToolCall { .. }
-        | EventData::ToolResult { .. } => Ok(()),
-    }
-}
-
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    let Some(left) = levels.checked_sub(1) else {
-        return true;
-    };
-    match value {
-        Value::Array(items) => items.iter().any(|item| is_deeper(item, left)),
-        Value::Object(fields) => fields.values().any(|field| is_deeper(field, left)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

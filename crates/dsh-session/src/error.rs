@@ -74,13 +74,13 @@ pub enum AppendError {
         step: u64,
     },
     /// Two calls of one answer have the same id.
-    #[error("assistant/message with two calls {call_id:?}: give each call an id of its own")]
+    #[error("assistant/message with two calls {:?}: give each call an id of its own", call_id.as_str())]
     DuplicateCall {
         /// The id.
         call_id: CallId,
     },
     /// No such call waits for that in the open step.
-    #[error("{kind} for {call_id:?}, which is no open call of this step")]
+    #[error("{kind} for call {:?}, which is not open in this step", call_id.as_str())]
     NoSuchCall {
         /// What was refused.
         kind: &'static str,
@@ -88,7 +88,7 @@ pub enum AppendError {
         call_id: CallId,
     },
     /// The answer's calls come first.
-    #[error("{kind} while a call is unanswered: append the tool/result of {call_id:?} first")]
+    #[error("{kind} while call {:?} is unanswered: append its tool/result first", call_id.as_str())]
     Unanswered {
         /// What was refused.
         kind: &'static str,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Position, StoreError};
+use super::{StoreError, written::Position};
 use crate::{Enclosure, Event, SessionHeader};
 
 /// Tag of the first line.

@@ -2,11 +2,11 @@
 
 mod error;
 mod load;
+mod written;
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
-    os::unix::fs::{FileExt, MetadataExt},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -19,7 +19,8 @@ pub use error::StoreError;
 pub use load::Repair;
 
 use crate::{Enclosure, Event, SessionHeader, SessionId};
-use load::{Loaded, header_line, load};
+use load::{Loaded, load};
+use written::{Lines, WrittenFile};
 
 /// The file of one session, locked as long as this lives: nobody else who asks gets to write it.
 ///
@@ -42,36 +43,13 @@ pub enum Durability {
     Synced,
 }
 
-/// A place between two lines of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Position {
-    bytes: u64,
-    /// How many events are before it.
-    events: u64,
-}
-
 #[derive(Debug)]
 enum Disk {
     /// There is nothing, or an empty file, which is locked then.
-    Unborn {
+    Nothing {
         empty: Option<File>,
     },
-    Born(Log),
-}
-
-/// A file with a header.
-#[derive(Debug)]
-struct Log {
-    file: File,
-    /// Up to here the file is what the log says.
-    written: Position,
-    /// Up to here that is on disk.
-    synced: Position,
-    /// Whether syncing has failed. The system may have forgotten what was written since it last succeeded, so that is
-    /// written again.
-    sync_failed: bool,
-    /// The directory that has to be synced for the file to be found.
-    unsynced_directory: Option<PathBuf>,
+    Written(WrittenFile),
 }
 
 impl SessionFile {
@@ -106,7 +84,7 @@ impl SessionFile {
             header,
             loaded: Default::default(),
             repair: None,
-            disk: Disk::Unborn { empty },
+            disk: Disk::Nothing { empty },
         })
     }
 
@@ -131,21 +109,13 @@ impl SessionFile {
             good,
             repair,
         } = load(&path, &bytes)?;
-        // What is shown as having happened stays so.
-        file.sync_data().map_err(StoreError::io(&path, "sync"))?;
-        let log = Log {
-            file,
-            written: good,
-            synced: good,
-            sync_failed: false,
-            unsynced_directory: None,
-        };
+        let file = WrittenFile::opened(&path, file, good)?;
         Ok(Self {
             path,
             header,
             loaded: (events, enclosure),
             repair,
-            disk: Disk::Born(log),
+            disk: Disk::Written(file),
         })
     }
 
@@ -188,136 +158,35 @@ impl SessionFile {
     /// The number of the first event that [`write`](Self::write) wants.
     pub(crate) fn next_seq(&self) -> u64 {
         match &self.disk {
-            Disk::Unborn { .. } => 0,
-            Disk::Born(log) => log.start().events,
+            Disk::Nothing { .. } => 0,
+            Disk::Written(file) => file.start().events,
         }
     }
 
     /// Writes all events from [`next_seq`](Self::next_seq) on. After an error, this place is where it was, or before.
     pub(crate) fn write(&mut self, events: &[Event], durability: Durability) -> Result<(), StoreError> {
-        let mut lines = Vec::new();
+        let mut lines = Lines {
+            bytes: Vec::new(),
+            events: events.len() as u64,
+        };
         for event in events {
-            serde_json::to_writer(&mut lines, event)
+            serde_json::to_writer(&mut lines.bytes, event)
                 .map_err(io::Error::from)
                 .map_err(StoreError::io(&self.path, "write"))?;
-            lines.push(b'\n');
+            lines.bytes.push(b'\n');
         }
         match &mut self.disk {
-            Disk::Born(log) => log.write(&self.path, &lines, events.len())?,
-            Disk::Unborn { empty } => {
-                let log = give_birth(&self.path, &self.header, &lines, events.len(), empty.as_ref())?;
-                self.disk = Disk::Born(log);
+            Disk::Written(file) => file.write(&self.path, &lines)?,
+            Disk::Nothing { empty } => {
+                let file = WrittenFile::create(&self.path, &self.header, &lines, empty.as_ref())?;
+                self.disk = Disk::Written(file);
             }
         }
         match (&mut self.disk, durability) {
-            (Disk::Born(log), Durability::Synced) => log.sync(&self.path),
-            (Disk::Born(_) | Disk::Unborn { .. }, _) => Ok(()),
+            (Disk::Written(file), Durability::Synced) => file.sync(&self.path),
+            (Disk::Written(_) | Disk::Nothing { .. }, _) => Ok(()),
         }
     }
-}
-
-impl Log {
-    fn start(&self) -> Position {
-        if self.sync_failed {
-            self.synced
-        } else {
-            self.written
-        }
-    }
-
-    fn write(&mut self, path: &Path, lines: &[u8], events: usize) -> Result<(), StoreError> {
-        let metadata = self.file.metadata().map_err(StoreError::io(path, "write"))?;
-        let meddled = |how| {
-            let path = path.to_owned();
-            Err(StoreError::Meddled { path, how })
-        };
-        if metadata.nlink() == 0 {
-            return meddled("removed");
-        }
-        if metadata.len() < self.written.bytes {
-            return meddled("shortened");
-        }
-        if metadata.len() > self.written.bytes {
-            // Half a line of a write that failed, or of a harness that died.
-            self.trim().map_err(StoreError::io(path, "write"))?;
-        }
-        let start = self.start();
-        if let Err(error) = self.file.write_all_at(lines, start.bytes) {
-            // Tried once more before the next write; here it leaves a whole file to those who look at it meanwhile.
-            let _ = self.trim();
-            return Err(StoreError::io(path, "write")(error));
-        }
-        self.written = Position {
-            bytes: start.bytes + lines.len() as u64,
-            events: start.events + events as u64,
-        };
-        Ok(())
-    }
-
-    fn trim(&self) -> io::Result<()> {
-        self.file.set_len(self.written.bytes)
-    }
-
-    fn sync(&mut self, path: &Path) -> Result<(), StoreError> {
-        if let Some(directory) = &self.unsynced_directory {
-            File::open(directory)
-                .and_then(|directory| directory.sync_all())
-                .map_err(StoreError::io(path, "sync"))?;
-            self.unsynced_directory = None;
-        }
-        let synced = self.file.sync_data();
-        self.sync_failed = synced.is_err();
-        synced.map_err(StoreError::io(path, "sync"))?;
-        self.synced = self.written;
-        Ok(())
-    }
-}
-
-/// Writes the file under another name, then gives it its own if nobody else has it.
-fn give_birth(
-    path: &Path,
-    header: &SessionHeader,
-    lines: &[u8],
-    events: usize,
-    empty: Option<&File>,
-) -> Result<Log, StoreError> {
-    let failed = || StoreError::io(path, "create");
-    let header = header_line(header).map_err(io::Error::from).map_err(failed())?;
-    let directory = directory_of(path);
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".session-")
-        .tempfile_in(directory)
-        .map_err(failed())?;
-    temporary
-        .write_all(&header)
-        .and_then(|()| temporary.write_all(lines))
-        .and_then(|()| temporary.as_file().sync_all())
-        .map_err(failed())?;
-    lock(path, temporary.as_file())?;
-    let placed = match empty {
-        Some(empty) => {
-            expect_empty(path, empty)?;
-            temporary.persist(path)
-        }
-        None => temporary.persist_noclobber(path),
-    };
-    let file = placed.map_err(|refused| match refused.error.kind() {
-        io::ErrorKind::AlreadyExists => StoreError::Exists {
-            path: path.to_owned(),
-        },
-        _ => failed()(refused.error),
-    })?;
-    let end = Position {
-        bytes: (header.len() + lines.len()) as u64,
-        events: events as u64,
-    };
-    Ok(Log {
-        file,
-        written: end,
-        synced: end,
-        sync_failed: false,
-        unsynced_directory: Some(directory.to_owned()),
-    })
 }
 
 fn open_locked(path: &Path) -> Result<File, StoreError> {
