@@ -1,6 +1,7 @@
 //! Integration tests: the `dsh` binary over real processes and real clients, and the assembled core in this process.
 //!
-//! One binary, one module per topic. Run by `cargo xtask test`, which builds `dsh` and fetches the Python client.
+//! One binary, one module per topic. Run by `cargo xtask test`, which builds `dsh` and fetches the Python client and the
+//! agent products.
 #![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
 
 mod command_line;
@@ -16,4 +17,6 @@ mod peers_output;
 mod peers_pipes;
 mod peers_trees;
 mod pipeline;
+mod product_trees;
+mod product_wire;
 mod python_client;
