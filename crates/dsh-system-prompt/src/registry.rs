@@ -1,7 +1,7 @@
 //! The registry, which registers on scopes and assembles.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -85,14 +85,37 @@ impl PromptRegistry {
     ///
     /// The first reference that stands for nothing, with the name of its section.
     pub fn assemble(&self) -> Result<String, AssembleError> {
+        self.assemble_with(&[], &[])
+    }
+
+    /// The prompt with sections and variables of one reader's own. One of these takes the place of a registered one of
+    /// the same name; a section has its own order then.
+    ///
+    /// # Errors
+    ///
+    /// The first reference that stands for nothing, with the name of its section.
+    pub fn assemble_with(
+        &self,
+        sections: &[Section],
+        variables: &[Variable],
+    ) -> Result<String, AssembleError> {
         let state = self.lock();
-        let values = state
-            .variables
-            .iter()
+        let shared = state.variables.iter();
+        let mut values: HashMap<&str, Option<&str>> = shared
             .map(|(name, value)| (name.as_str(), value.as_deref()))
             .collect();
-        let mut texts = Vec::with_capacity(state.sections.len());
-        for section in state.sections.values() {
+        values.extend(
+            variables
+                .iter()
+                .map(|own| (own.name.as_str(), own.value.as_deref())),
+        );
+        let is_shadowed = |section: &&Section| sections.iter().any(|own| own.name == section.name);
+        let shared = state.sections.values().filter(|section| !is_shadowed(section));
+        let mut all: Vec<&Section> = shared.chain(sections).collect();
+        // Stable: with the same order, shared ones first, each in the order of its registration.
+        all.sort_by_key(|section| section.order);
+        let mut texts = Vec::with_capacity(all.len());
+        for section in all {
             texts.push(substitute(section, &values)?);
         }
         texts.retain(|text| !text.is_empty());

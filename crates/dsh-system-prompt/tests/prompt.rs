@@ -184,3 +184,24 @@ fn a_reference_that_stands_for_nothing_names_its_section() {
         );
     }
 }
+
+#[tokio::test]
+async fn core6_one_readers_own_take_the_place_of_shared_ones_for_that_reader_alone() {
+    let scope = Scope::root("test");
+    let prompts = PromptRegistry::new();
+    prompts
+        .section(&scope, Section::new("persona", 0, "You are {{who}}."))
+        .unwrap();
+    prompts
+        .section(&scope, Section::new("habits", 10, "Look first."))
+        .unwrap();
+    prompts.variable(&scope, Variable::new("who", "shared")).unwrap();
+    let own = [
+        Section::new("persona", 20, "I am {{who}}."),
+        Section::new("cwd", 5, "Here: {{cwd}}"),
+    ];
+    let variables = [Variable::new("who", "own"), Variable::new("cwd", "/srv")];
+    let prompt = prompts.assemble_with(&own, &variables).unwrap();
+    assert_eq!(prompt, "Here: /srv\n\nLook first.\n\nI am own.");
+    assert_eq!(prompts.assemble().unwrap(), "You are shared.\n\nLook first.");
+}

@@ -10,11 +10,11 @@ use dsh_scope::contain;
 /// [`deliver`](Delivery::deliver). Dropping it abandons it: the closure is dropped unrun, with all it owns, so
 /// that what it owns can undo a claim in its own `Drop`.
 #[must_use = "dropping a delivery abandons it"]
-pub struct Delivery(Box<dyn FnOnce() + Send>);
+pub struct Delivery(Box<dyn FnOnce() + Send + Sync>);
 
 impl Delivery {
     /// A delivery that runs `delivered` when the model has the result.
-    pub fn new(delivered: impl FnOnce() + Send + 'static) -> Delivery {
+    pub fn new(delivered: impl FnOnce() + Send + Sync + 'static) -> Delivery {
         Delivery(Box::new(delivered))
     }
 

@@ -1,6 +1,7 @@
 //! What the model is told when a call fails, and why a registration can be refused.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -59,6 +60,26 @@ impl ToolError {
         ToolError::new("tool call aborted").with_info("AbortError", "TOOL_ABORTED")
     }
 
+    pub(crate) fn timed_out(tool: &str, limit: Duration) -> ToolError {
+        ToolError::new(format!("tool {tool:?} timed out after {}ms", limit.as_millis()))
+            .with_info("ToolTimeoutError", "TOOL_TIMEOUT")
+    }
+
+    pub(crate) fn denied(tool: &str) -> ToolError {
+        ToolError::new(format!("tool {tool:?} was not approved"))
+            .with_info("ApprovalError", "TOOL_NOT_APPROVED")
+    }
+
+    pub(crate) fn nobody_to_ask(tool: &str) -> ToolError {
+        ToolError::new(format!("tool {tool:?} requires approval (nobody can be asked)"))
+            .with_info("ApprovalError", "TOOL_NOT_APPROVED")
+    }
+
+    pub(crate) fn policy_panicked(tool: &str, panic: &impl fmt::Display) -> ToolError {
+        ToolError::new(format!("a policy panicked over tool {tool:?}: {panic}"))
+            .with_info("PolicyPanic", "POLICY_PANICKED")
+    }
+
     pub(crate) fn panicked(tool: &str, panic: &impl fmt::Display) -> ToolError {
         ToolError::new(format!("tool {tool:?} panicked: {panic}")).with_info("ToolPanic", "TOOL_PANICKED")
     }
@@ -98,11 +119,17 @@ pub enum RegisterError {
     /// The name is taken.
     #[error("tool {0:?} is already registered")]
     Duplicate(String),
+    /// A restriction names no tool.
+    #[error("a restriction must name a tool")]
+    NothingRestricted,
+    /// A restriction names what is no tool.
+    #[error("a restriction names {0:?}, but there is no such tool")]
+    UnknownTool(String),
     /// The scope is closing.
-    #[error("cannot register tool {tool:?}: scope {scope:?} is closing")]
+    #[error("cannot do {label}: scope {scope:?} is closing")]
     ScopeClosed {
-        /// The tool.
-        tool: String,
+        /// What was to be registered.
+        label: String,
         /// The scope that was to hold it.
         scope: String,
     },

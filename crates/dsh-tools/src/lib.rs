@@ -7,12 +7,16 @@
 //! # Contract
 //!
 //! - A failed call reads `Error: <message>`. [`ToolResult::error`] names it for programs: `UNKNOWN_TOOL`,
-//!   `INVALID_ARGS`, `TOOL_ABORTED_BEFORE_DISPATCH`, `TOOL_ABORTED`, `TOOL_PANICKED`.
+//!   `INVALID_ARGS`, `TOOL_ABORTED_BEFORE_DISPATCH`, `TOOL_ABORTED`, `TOOL_PANICKED`, `TOOL_TIMEOUT`,
+//!   `TOOL_NOT_APPROVED`, `POLICY_PANICKED`.
 //! - Cancelling [`ToolContext::token`] asks for an end. The pipeline waits for the body, so that what the body
 //!   started is gone when the result comes, then replaces whatever it returned by `tool call aborted`.
 //! - [`ToolResult::deliveries`] hold what becomes true once the model *has* the result. Who commits the result
 //!   calls [`Deliveries::deliver_all`]; in every other case they are dropped, which abandons them. A result that
 //!   the pipeline replaces abandons its own.
+//! - A [`CallPolicy`] can deny a call, have it asked for ([`Approver`]), or replace or block its result; none ships.
+//! - One agent can have tools of its own ([`ToolRegistry::register_for`]) and be kept from shared ones
+//!   ([`ToolRegistry::restrict`]).
 //! - [`Tool::result_limit`] is asked before the body and applied last, to errors as well.
 //!
 //! # Example
@@ -78,8 +82,10 @@ mod args;
 mod card;
 mod delivery;
 mod error;
+mod layer;
 mod limit;
 mod pipeline;
+mod policy;
 mod registry;
 mod result;
 mod schema;
@@ -88,7 +94,9 @@ pub use args::decode;
 pub use card::{CallCard, CardKind, ResultCard, TerminalExit};
 pub use delivery::{Deliveries, Delivery};
 pub use error::{ArgsError, ErrorInfo, RegisterError, ToolError};
+pub use layer::Restriction;
 pub use limit::{RESULT_TRUNCATED, bounded_result, head_within, tail_within};
+pub use policy::{Approval, Approver, CallPolicy, PendingCall, Review, Verdict};
 pub use registry::ToolRegistry;
 pub use result::ToolResult;
 pub use schema::schema_of;

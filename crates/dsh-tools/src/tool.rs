@@ -1,6 +1,7 @@
 //! What a tool is, and what passes between it and the pipeline.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use dsh_agent::Agent;
@@ -42,6 +43,13 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// Asked before the body runs, applied after everything else, and only to a result that is one text.
     fn result_limit(&self, _args: &Value, _caller: Option<&Arc<Agent>>) -> Option<usize> {
+        None
+    }
+
+    /// How long this call may take; `None` for a tool that bounds itself, or needs no bound.
+    ///
+    /// When it is over, the body is told by its token and given a second, and the result is the failure `TOOL_TIMEOUT`.
+    fn timeout(&self, _args: &Value) -> Option<Duration> {
         None
     }
 

@@ -4,5 +4,7 @@
     reason = "the helpers of tests fail by panicking, as tests do"
 )]
 
+mod agents;
 mod pipeline;
+mod policies;
 mod schema;
