@@ -115,6 +115,29 @@ async fn endless_output_is_bounded_in_memory_and_on_disk() {
 }
 
 #[tokio::test]
+async fn past_the_disk_cap_the_first_and_the_last_line_stay_and_the_rest_is_counted() {
+    let config = "[bash]\nmax_spill_bytes = 1000000\n";
+    let mut server = Server::start_with(ServerOptions {
+        config,
+        ..ServerOptions::default()
+    })
+    .await;
+    let reply = server
+        .bash("echo FIRST; head -c 2000000 /dev/zero | tr '\\0' x; echo; echo LAST")
+        .await;
+    let text = reply.ok();
+    assert!(text.starts_with("FIRST\nxxx") && text.ends_with("xxx\nLAST\n"));
+    let (left_out, kept) = omitted(text);
+    // The lines with the notes end what they stand in: a newline of its own before each.
+    let notes = text.matches(" bytes omitted here; ").count() as u64;
+    let newlines_of_ours = (kept + left_out)
+        .checked_sub(2_000_012)
+        .expect("nothing is lost uncounted");
+    assert!(newlines_of_ours <= notes, "{left_out} + {kept}");
+    server.close().await;
+}
+
+#[tokio::test]
 async fn a_character_that_arrives_in_two_pieces_is_whole() {
     let mut server = Server::start().await;
     let id = server
