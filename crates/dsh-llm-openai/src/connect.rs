@@ -34,7 +34,8 @@ pub(crate) struct Connector {
 #[derive(Debug, Clone)]
 enum Route {
     Direct(HttpConnector),
-    Proxy(Tunnel<HttpConnector>),
+    /// And the proxy's host and port.
+    Proxy(Box<Tunnel<HttpConnector>>, String),
 }
 
 #[derive(Clone)]
@@ -74,9 +75,10 @@ impl Connector {
         let origin = self.endpoint.origin.clone();
         let tcp = match &self.route {
             Route::Direct(tcp) => tcp.clone().call(origin).await.map_err(ConnectError::passing)?,
-            Route::Proxy(tunnel) => {
-                let reached = tunnel.clone().call(origin).await;
-                reached.map_err(|error| ConnectError::Passing(format!("proxy: {}", chain(&error))))?
+            Route::Proxy(tunnel, proxy) => {
+                let reached = Tunnel::clone(tunnel).call(origin).await;
+                let refused = |error| ConnectError::Passing(format!("proxy {proxy}: {}", chain(&error)));
+                reached.map_err(refused)?
             }
         };
         let tcp = tcp.into_inner();
@@ -146,10 +148,13 @@ fn route(endpoint: &Endpoint, tcp: HttpConnector) -> Result<Route, ConfigError> 
         });
     }
     let tunnel = Tunnel::new(proxy.uri().clone(), tcp);
-    Ok(Route::Proxy(match proxy.basic_auth() {
+    let tunnel = match proxy.basic_auth() {
         Some(auth) => tunnel.with_auth(auth.clone()),
         None => tunnel,
-    }))
+    };
+    let (host, port) = (proxy.uri().host(), proxy.uri().port_u16());
+    let name = format!("{}:{}", host.unwrap_or_default(), port.unwrap_or(80));
+    Ok(Route::Proxy(Box::new(tunnel), name))
 }
 
 /// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name: what a company adds to its

@@ -1,13 +1,15 @@
 //! Answers as they should be.
 
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 
-use dsh_llm::{AssistantBlock, CallId, FinishReason, ToolCall, Usage};
+use dsh_llm::{Answer, AssistantBlock, CallId, FinishReason, ModelAdapter, ToolCall, Usage};
+use dsh_llm_openai::OpenAiAdapter;
+use tokio_util::sync::CancellationToken;
 
 use super::server::{CHUNKED, STREAM, Server, event, stop, text};
-use super::{ask, config, read, send, soon};
+use super::{ask, config, read, request, send, soon};
 
 /// All that an answer can have, in the forms that DeepSeek gives it.
 fn everything() -> String {
@@ -25,7 +27,7 @@ fn everything() -> String {
     .concat()
 }
 
-fn assert_everything(answer: &dsh_llm::Answer) {
+fn assert_everything(answer: &Answer) {
     let call = |id: &str, arguments: &str| {
         AssistantBlock::ToolCall(ToolCall {
             id: CallId::new(id),
@@ -70,6 +72,7 @@ async fn an_answer_split_at_every_byte_is_the_same() {
     let whole = format!("{STREAM}{}", everything());
     let length = whole.len();
     let at = Mutex::new(0);
+    let (told, mut wrote) = tokio::sync::mpsc::unbounded_channel();
     let (next, may_go_on) = mpsc::channel::<()>();
     let may_go_on = Mutex::new(may_go_on);
     let server = Server::start(move |mut client| {
@@ -79,19 +82,20 @@ async fn an_answer_split_at_every_byte_is_the_same() {
             *at - 1
         };
         client.write_all(&whole.as_bytes()[..split]).unwrap();
-        // The client asks for more before there is more.
+        told.send(()).unwrap();
         may_go_on.lock().unwrap().recv().unwrap();
         client.write_all(&whole.as_bytes()[split..]).unwrap();
     });
-    let adapter = dsh_llm_openai::OpenAiAdapter::new(config(&server.url())).unwrap();
+    let adapter = OpenAiAdapter::new(config(&server.url())).unwrap();
     for split in 0..length {
         let answering = async {
-            let token = tokio_util::sync::CancellationToken::new();
-            let sent = dsh_llm::ModelAdapter::send(&adapter, super::request(), token).await;
+            let sent = adapter.send(request(), CancellationToken::new()).await;
             read(sent.unwrap()).await
         };
+        // The first part was written: the client reads it before the second part comes.
         let releasing = async {
-            for _ in 0..3 {
+            wrote.recv().await.unwrap();
+            for _ in 0..100 {
                 tokio::task::yield_now().await;
             }
             next.send(()).unwrap();
@@ -129,12 +133,10 @@ async fn two_streams_at_once_are_two() {
         }
         let _ = write!(client, "{}{}", text(" ended"), stop());
     });
-    let adapter = Arc::new(dsh_llm_openai::OpenAiAdapter::new(config(&server.url())).unwrap());
+    let adapter = OpenAiAdapter::new(config(&server.url())).unwrap();
     let open = || async {
-        let token = tokio_util::sync::CancellationToken::new();
-        dsh_llm::ModelAdapter::send(&*adapter, super::request(), token)
-            .await
-            .unwrap()
+        let sent = adapter.send(request(), CancellationToken::new()).await;
+        sent.unwrap()
     };
     let first = open().await;
     let (second, error) = read(open().await).await;

@@ -1,5 +1,11 @@
 //! The adapter against servers that behave, and servers that do not.
 
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "the helpers of tests fail by panicking, as tests do"
+)]
+
 mod server;
 
 mod answers;

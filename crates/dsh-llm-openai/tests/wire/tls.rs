@@ -8,14 +8,16 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Output;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use dsh_llm::{FinishReason, Retry};
+use dsh_llm_openai::{OpenAiAdapter, OpenAiConfig};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use super::server::{STREAM, Server, read_request, stop};
+use super::server::{STREAM, Server, is_closed, read_request, stop};
 use super::{KEY, ask, config};
 
 /// Names the URL that the other process asks.
@@ -87,7 +89,12 @@ async fn ask_elsewhere(url: &str, trusted: &Path, proxy: Option<&str>) -> Output
 #[tokio::test]
 async fn asks_in_a_process_of_its_own() {
     if let Ok(url) = std::env::var(URL) {
-        match ask(config(&url)).await {
+        let config = OpenAiConfig {
+            connect_timeout: Duration::from_secs(5),
+            ..config(&url)
+        };
+        println!("{:?}", OpenAiAdapter::new(config.clone()).unwrap());
+        match ask(config).await {
             Ok(answer) => println!("finished: {:?}", answer.finish),
             Err(error) => println!("failed: {} {:?} {error}", error.code, error.retry),
         }
@@ -141,6 +148,10 @@ async fn a_proxy_of_the_environment_is_used_and_sees_the_host_only() {
     let output = ask_elsewhere(&format!("https://{HOST}"), identity.file.path(), Some(&through)).await;
     let finished = format!("finished: {:?}", Some(FinishReason::Stop));
     assert!(said(&output).contains(&finished), "{output:?}");
+    assert!(
+        !said(&output).contains("secret") && !said(&output).contains(KEY),
+        "{output:?}"
+    );
     let (connect, request) = asked.recv().unwrap();
     assert!(
         connect.starts_with(&format!("CONNECT {HOST}:443 HTTP/1.1\r\n")),
@@ -170,7 +181,8 @@ async fn a_proxy_that_refuses_or_is_of_no_use_is_named() {
     let through = format!("http://me:secret@{}", proxy.address);
     let output = ask_elsewhere(&url, identity.file.path(), Some(&through)).await;
     assert!(said(&output).contains("failed: CONNECT Later"), "{output:?}");
-    assert!(said(&output).contains("cannot connect: proxy"), "{output:?}");
+    let named = format!("cannot connect: proxy {}: ", proxy.address);
+    assert!(said(&output).contains(&named), "{output:?}");
     assert!(!said(&output).contains("secret"), "{output:?}");
 
     let output = ask_elsewhere(&url, identity.file.path(), Some("socks5://me:secret@127.0.0.1:9")).await;
@@ -199,4 +211,19 @@ async fn tls_to_a_port_that_speaks_none_is_told_and_not_tried_again() {
     let failed = format!("failed: CONNECT {:?}", Retry::Never);
     assert!(said(&output).contains(&failed), "{output:?}");
     assert!(said(&output).contains("TLS"), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_never_shakes_hands_is_given_up_on() {
+    let (told, closed) = mpsc::channel();
+    let server = Server::raw(move |mut client| {
+        let mut greeting = [0; 16 << 10];
+        let _ = client.read(&mut greeting);
+        told.send(is_closed(&mut client)).unwrap();
+    });
+    let identity = identity();
+    let output = ask_elsewhere(&format!("https://{}", server.address), identity.file.path(), None).await;
+    assert!(said(&output).contains("failed: CONNECT Later"), "{output:?}");
+    assert!(said(&output).contains("no connection within 5s"), "{output:?}");
+    assert_eq!(closed.recv(), Ok(true));
 }
