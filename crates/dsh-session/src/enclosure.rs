@@ -29,7 +29,7 @@ const INTERRUPTED_CALL: &str = "Tool call interrupted by a crash; no result was 
 /// enclosure.admit(&start(1))?;
 /// let refused = enclosure.admit(&start(2));
 /// assert_eq!(refused, Err(AppendError::TurnOpen { kind: "turn/start", turn: 1 }));
-/// assert_eq!(enclosure.closers(), [EventData::TurnEnd { turn: 1, reason: TurnEnd::Interrupted }]);
+/// assert_eq!(enclosure.closers(TurnEnd::Interrupted), [EventData::TurnEnd { turn: 1, reason: TurnEnd::Interrupted }]);
 /// # Ok::<(), AppendError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
@@ -98,9 +98,9 @@ impl Enclosure {
         self.last_turn
     }
 
-    /// What would end the open turn after a crash: an error as the result of each unanswered call, the end of the step,
-    /// the end of the turn.
-    pub fn closers(&self) -> Vec<EventData> {
+    /// What ends the open turn for this reason: an error as the result of each unanswered call, the end of the step, the
+    /// end of the turn.
+    pub fn closers(&self, reason: TurnEnd) -> Vec<EventData> {
         let Some(turn) = &self.turn else {
             return Vec::new();
         };
@@ -114,7 +114,7 @@ impl Enclosure {
         }
         closers.push(EventData::TurnEnd {
             turn: turn.number,
-            reason: TurnEnd::Interrupted,
+            reason,
         });
         closers
     }

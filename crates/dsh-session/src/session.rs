@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::{
     AppendError, Durability, Enclosure, Event, EventData, SessionFile, SessionHeader, SessionId, StoreError,
-    clock::epoch_ms,
+    TurnEnd, clock::epoch_ms,
 };
 
 /// One conversation: its id, its working directory, its log. Cloning gives another handle to the same log.
@@ -120,6 +120,26 @@ impl Session {
     /// The number that the next turn has.
     pub fn next_turn(&self) -> u64 {
         self.lock().enclosure.last_turn() + 1
+    }
+
+    /// Whether a request was ever made in this session.
+    pub fn has_request(&self) -> bool {
+        let is_header = |event: &Event| matches!(event.data, EventData::RequestHeader { .. });
+        self.with_events_from(0, |events| events.iter().any(is_header))
+    }
+
+    /// Ends the open turn for this reason, and what is open in it: a call without a result gets an error as its result,
+    /// as after a crash. Without an open turn there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// An [`AppendError`] when somebody else appends at the same time.
+    pub fn wind_up(&self, reason: TurnEnd) -> Result<(), AppendError> {
+        let closers = self.lock().enclosure.closers(reason);
+        for closer in closers {
+            self.append(closer)?;
+        }
+        Ok(())
     }
 
     /// The log as it is now.

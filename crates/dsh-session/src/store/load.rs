@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{StoreError, written::Position};
-use crate::{Enclosure, Event, SessionHeader};
+use crate::{Enclosure, Event, SessionHeader, TurnEnd};
 
 /// Tag of the first line.
 const HEADER_KIND: &str = "session";
@@ -164,7 +164,7 @@ impl Loaded {
     /// Ends the open turn, and says how many events that took.
     fn close(&mut self) -> usize {
         let time = self.last_time();
-        let closers = self.enclosure.closers();
+        let closers = self.enclosure.closers(TurnEnd::Interrupted);
         let count = closers.len();
         for (data, seq) in closers.into_iter().zip(self.events.len() as u64..) {
             self.events.push(Event { seq, time, data });

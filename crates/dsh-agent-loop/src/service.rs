@@ -1,0 +1,164 @@
+//! The loop as a service: it makes agents that have a driver.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dsh_agent::{Agent, AgentError, AgentHandle, AgentRegistry};
+use dsh_llm::ModelRegistry;
+use dsh_scope::CloseError;
+use dsh_system_prompt::PromptRegistry;
+use dsh_tools::ToolRegistry;
+use tokio::sync::broadcast;
+
+use crate::config::{AgentPlan, LoopConfig, ModelChoice};
+use crate::live::Live;
+use crate::turn::Worker;
+
+/// How many pieces of live text an observer may be behind before it misses some.
+const LIVE_CAPACITY: usize = 1024;
+
+/// What the loop works with.
+#[derive(Debug, Clone)]
+pub struct Deps {
+    /// Where its agents are registered.
+    pub agents: AgentRegistry,
+    /// What they can call.
+    pub tools: ToolRegistry,
+    /// What they are told.
+    pub prompts: PromptRegistry,
+    /// Who answers.
+    pub models: ModelRegistry,
+}
+
+/// Makes agents that have a driver. Cheap to clone; clones are one loop.
+#[derive(Debug, Clone)]
+pub struct AgentLoop {
+    deps: Arc<Deps>,
+    config: Arc<LoopConfig>,
+}
+
+/// An agent with a driver, and the right to dispose it.
+///
+/// It works on its own: ask it with [`Agent::follow_up`], and read its session.
+pub struct LedAgent {
+    handle: AgentHandle,
+    model: Arc<Mutex<ModelChoice>>,
+    live: broadcast::Sender<Live>,
+}
+
+impl AgentLoop {
+    /// A loop over these services.
+    pub fn new(deps: Deps, config: LoopConfig) -> Self {
+        Self {
+            deps: Arc::new(deps),
+            config: Arc::new(config),
+        }
+    }
+
+    /// The same services with other settings, for agents that differ from the rest.
+    #[must_use]
+    pub fn with_config(&self, config: LoopConfig) -> Self {
+        Self {
+            deps: Arc::clone(&self.deps),
+            config: Arc::new(config),
+        }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &LoopConfig {
+        &self.config
+    }
+
+    /// Makes an agent and starts its driver.
+    ///
+    /// # Errors
+    ///
+    /// An [`AgentError`] when its id is taken or its scope is closing. Nothing is left behind then.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn create(&self, plan: AgentPlan) -> Result<LedAgent, AgentError> {
+        let AgentPlan {
+            session,
+            within,
+            model,
+            sections,
+            variables,
+            approver,
+        } = plan;
+        let handle = self.deps.agents.create_with(session, within)?;
+        let agent = handle.agent().clone();
+        let model = Arc::new(Mutex::new(model));
+        let (live, _) = broadcast::channel(LIVE_CAPACITY);
+        if let Some(approver) = approver
+            && let Err(error) = self.deps.tools.approver(&agent, approver)
+        {
+            tracing::debug!("nobody can be asked: {error}");
+        }
+        let worker = Worker::new(
+            agent.clone(),
+            Arc::clone(&self.deps),
+            Arc::clone(&self.config),
+            Arc::clone(&model),
+            live.clone(),
+            (sections, variables),
+        );
+        // A new agent: nobody else can have its seat, and its scope is open unless its parent closes right now, which
+        // ends it in order.
+        match agent.drive(self.config.wake) {
+            Ok(driver) => {
+                let drive = worker.drive(driver);
+                if agent.scope().spawn("driver", drive).is_err() {
+                    tracing::debug!(agent = %agent.id(), "no driver: the agent's scope is closing");
+                }
+            }
+            Err(error) => tracing::debug!("no driver: {error}"),
+        }
+        Ok(LedAgent { handle, model, live })
+    }
+}
+
+impl LedAgent {
+    /// The agent.
+    pub fn agent(&self) -> &Arc<Agent> {
+        self.handle.agent()
+    }
+
+    /// The model that answers next.
+    pub fn model(&self) -> ModelChoice {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Chooses another model, from the next request on.
+    pub fn set_model(&self, model: ModelChoice) {
+        *self.model.lock().unwrap_or_else(PoisonError::into_inner) = model;
+    }
+
+    /// What can be seen of answers from now on before they are whole. A slow observer misses some of it; the log does
+    /// not.
+    pub fn live(&self) -> broadcast::Receiver<Live> {
+        self.live.subscribe()
+    }
+
+    /// As [`AgentHandle::dispose`]: the open turn is stopped, the driver leaves, all that the agent owns is ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentHandle::dispose`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only stops waiting.
+    pub async fn dispose(&self) -> Result<(), CloseError> {
+        self.handle.dispose().await
+    }
+}
+
+impl fmt::Debug for LedAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LedAgent")
+            .field("agent", self.agent())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,199 @@
+//! One turn after the other.
+//!
+//! **Invariants**
+//!
+//! 1. Whatever happens in a turn, its `turn/end` is logged: a failure ends the turn, never the driver.
+//! 2. What the model sees is in the log before the request is made: messages before `step/start`, the header after it.
+//! 3. What a result or a notice tells counts as told when it is in the log.
+//! 4. A stop is looked for before every request, in every chunk and between tool calls.
+
+use std::sync::{Arc, Mutex};
+
+use dsh_agent::{Agent, Claim, Driver, Stop, Trigger, Turn};
+use dsh_llm::{ModelError, RequestHeader};
+use dsh_scope::contain_future;
+use dsh_session::{AppendError, Derivation, Durability, EventData, StoreError, TurnEnd, TurnTrigger};
+use dsh_system_prompt::{Section, Variable};
+use tokio::sync::broadcast;
+
+use crate::config::{LoopConfig, ModelChoice};
+use crate::live::Live;
+use crate::service::Deps;
+
+/// Works for one agent.
+pub(crate) struct Worker {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) deps: Arc<Deps>,
+    pub(crate) config: Arc<LoopConfig>,
+    pub(crate) model: Arc<Mutex<ModelChoice>>,
+    pub(crate) live: broadcast::Sender<Live>,
+    pub(crate) sections: Vec<Section>,
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) derivation: Derivation,
+    /// The header of the last request that this worker made.
+    pub(crate) header: Option<RequestHeader>,
+}
+
+/// Which step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) turn: u64,
+    pub(crate) step: u64,
+}
+
+/// Why a turn does not go on, apart from being done.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    Stopped(Stop),
+    MaxTokens,
+    Failed { code: Option<String>, message: String },
+}
+
+/// What a step leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Tools were called: the model is to see what they say.
+    Step,
+    /// The model has said what it had to say.
+    Rest,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        agent: Arc<Agent>,
+        deps: Arc<Deps>,
+        config: Arc<LoopConfig>,
+        model: Arc<Mutex<ModelChoice>>,
+        live: broadcast::Sender<Live>,
+        (sections, variables): (Vec<Section>, Vec<Variable>),
+    ) -> Self {
+        Self {
+            agent,
+            deps,
+            config,
+            model,
+            live,
+            sections,
+            variables,
+            derivation: Derivation::default(),
+            header: None,
+        }
+    }
+
+    pub(crate) async fn drive(mut self, mut driver: Driver) {
+        while let Some(mut turn) = driver.next_turn().await {
+            self.run(&mut turn).await;
+        }
+    }
+
+    async fn run(&mut self, turn: &mut Turn<'_>) {
+        let session = self.agent.session().clone();
+        let number = session.next_turn();
+        let trigger = match turn.trigger() {
+            Trigger::Message => TurnTrigger::Message,
+            Trigger::Notice => TurnTrigger::Notice,
+        };
+        let start = EventData::TurnStart {
+            turn: number,
+            trigger,
+        };
+        if let Err(error) = session.append(start) {
+            // Only somebody else who writes to the log can be the cause.
+            tracing::error!(agent = %self.agent.id(), "a turn was not begun: {error}");
+            drop(turn.opening());
+            return;
+        }
+        let mut place = Place {
+            turn: number,
+            step: 0,
+        };
+        let worked = contain_future(self.work(turn, &mut place)).await;
+        let reason = match worked {
+            Ok(Ok(())) => TurnEnd::Completed,
+            Ok(Err(broken)) => end_of(broken, place.step),
+            Err(panicked) => {
+                tracing::error!(agent = %self.agent.id(), "a turn panicked: {panicked}");
+                TurnEnd::Error {
+                    step: place.step,
+                    message: format!("internal error: {panicked}"),
+                    code: Some("INTERNAL".to_owned()),
+                }
+            }
+        };
+        if let Err(error) = session.wind_up(reason) {
+            tracing::error!(agent = %self.agent.id(), "the end of a turn was not logged: {error}");
+        }
+        if let Err(error) = session.flush(Durability::Synced).await {
+            tracing::error!(agent = %self.agent.id(), "the log was not written: {error}");
+        }
+    }
+
+    async fn work(&mut self, turn: &mut Turn<'_>, place: &mut Place) -> Result<(), Broken> {
+        let mut claim = Some(turn.opening());
+        while let Some(told) = claim {
+            self.tell(told)?;
+            self.flush().await?;
+            let next = self.step(turn, place).await?;
+            claim = match next {
+                Next::Step => Some(turn.claim()),
+                Next::Rest => turn.claim_or_close(),
+            };
+        }
+        Ok(())
+    }
+
+    /// Logs what the model is told.
+    fn tell(&self, claim: Claim) -> Result<(), Broken> {
+        for message in claim.messages() {
+            self.log(EventData::UserMessage(message.clone()))?;
+        }
+        claim.commit();
+        Ok(())
+    }
+
+    pub(crate) fn log(&self, data: EventData) -> Result<u64, Broken> {
+        self.agent.session().append(data).map_err(Broken::from)
+    }
+
+    /// What was logged must be written before anything is done about it.
+    pub(crate) async fn flush(&self) -> Result<(), Broken> {
+        let written = self.agent.session().flush(Durability::Written).await;
+        written.map_err(Broken::from)
+    }
+}
+
+impl Broken {
+    pub(crate) fn failed(code: &str, error: &dyn std::error::Error) -> Self {
+        Self::Failed {
+            code: Some(code.to_owned()),
+            message: error.to_string(),
+        }
+    }
+}
+
+fn end_of(broken: Broken, step: u64) -> TurnEnd {
+    match broken {
+        Broken::Stopped(Stop::Cancelled { reason }) => TurnEnd::Aborted { reason },
+        Broken::Stopped(Stop::Disposed) => TurnEnd::Disposed,
+        Broken::MaxTokens => TurnEnd::MaxTokens,
+        Broken::Failed { code, message } => TurnEnd::Error { step, message, code },
+    }
+}
+
+impl From<AppendError> for Broken {
+    fn from(error: AppendError) -> Self {
+        Self::failed("LOG_REFUSED", &error)
+    }
+}
+
+impl From<StoreError> for Broken {
+    fn from(error: StoreError) -> Self {
+        Self::failed("LOG_NOT_WRITTEN", &error)
+    }
+}
+
+impl From<ModelError> for Broken {
+    fn from(error: ModelError) -> Self {
+        Self::failed(&error.code, &error)
+    }
+}
