@@ -42,13 +42,16 @@ impl Product {
     }
 }
 
-/// Installs every product and prints where each is; fails when one could not be had.
+/// Fetches every product and prints where each is; fails when one could not be had.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), Error> {
     let mut result = Ok(());
     for product in Product::ALL {
         match prepare(workspace, product) {
             Ok(program) => println!("{}", program.display()),
-            Err(error) => result = result.and(Err(error)),
+            Err(error) => {
+                eprintln!("{}: {error}", product.name());
+                result = result.and(Err(error));
+            }
         }
     }
     result
