@@ -1,0 +1,186 @@
+//! Tool calls of one answer.
+
+use std::num::NonZeroUsize;
+
+use dsh_agent_loop::LoopConfig;
+use dsh_llm::{CallId, Chunk, FinishReason};
+use dsh_session::EventData;
+use dsh_testkit::eventually;
+use dsh_tools::Concurrency;
+
+use crate::played::{Reply, Room, ask, calls, says, story, user};
+
+#[tokio::test]
+async fn core46_parallel_calls_overlap_and_their_results_come_in_the_models_order() {
+    let room = Room::new([calls(&[("c1", "a", ""), ("c2", "b", "")]), says("done")]);
+    let (a, b) = (
+        room.tool("a", Concurrency::Parallel),
+        room.tool("b", Concurrency::Parallel),
+    );
+    let agent = room.agent();
+    agent.agent().follow_up(user("go")).unwrap();
+    a.entered.opened().await;
+    b.entered.opened().await;
+    b.gate.open();
+    tokio::task::yield_now().await;
+    a.gate.open();
+    agent.agent().when_idle().await;
+    let words = story(agent.agent());
+    assert_eq!(words[5..9], ["call c1", "call c2", "result c1", "result c2"]);
+    room.check_requests(agent.agent());
+}
+
+#[tokio::test]
+async fn core46_an_exclusive_call_is_a_barrier() {
+    let room = Room::new([
+        calls(&[("c1", "a", ""), ("c2", "x", ""), ("c3", "b", "")]),
+        says("done"),
+    ]);
+    let (a, b) = (
+        room.tool("a", Concurrency::Parallel),
+        room.tool("b", Concurrency::Parallel),
+    );
+    let x = room.tool("x", Concurrency::Exclusive);
+    let agent = room.agent();
+    agent.agent().follow_up(user("go")).unwrap();
+    a.entered.opened().await;
+    assert!(!x.entered.is_open());
+    a.gate.open();
+    x.entered.opened().await;
+    assert!(!b.entered.is_open());
+    x.gate.open();
+    b.entered.opened().await;
+    b.gate.open();
+    agent.agent().when_idle().await;
+    let words = story(agent.agent());
+    assert_eq!(
+        words[5..11],
+        [
+            "call c1",
+            "result c1",
+            "call c2",
+            "result c2",
+            "call c3",
+            "result c3"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn core46_the_limit_of_one_runs_calls_one_by_one() {
+    let room = Room::new([calls(&[("c1", "a", ""), ("c2", "b", "")]), says("done")]);
+    let (a, b) = (
+        room.tool("a", Concurrency::Parallel),
+        room.tool("b", Concurrency::Parallel),
+    );
+    let agent = room.agent_with(LoopConfig {
+        max_parallel_tool_calls: NonZeroUsize::MIN,
+        ..LoopConfig::default()
+    });
+    agent.agent().follow_up(user("go")).unwrap();
+    a.entered.opened().await;
+    assert!(!b.entered.is_open());
+    a.gate.open();
+    b.entered.opened().await;
+    b.gate.open();
+    agent.agent().when_idle().await;
+}
+
+#[tokio::test]
+async fn core42_core50_unknown_tools_and_arguments_that_are_no_json_are_results() {
+    let room = Room::new([
+        calls(&[("c1", "none", "{}"), ("c2", "look", "not json")]),
+        says("done"),
+    ]);
+    room.quick("look");
+    let agent = room.agent();
+    ask(&agent, "go").await;
+    assert_eq!(room.asked()[1][2], r#"c1=Error: unknown tool "none""#);
+    assert_eq!(story(agent.agent()).last().unwrap(), "end completed");
+}
+
+#[tokio::test]
+async fn calls_without_ids_or_with_the_same_get_ids_of_their_own() {
+    let call = |index| Chunk::ToolCallDelta {
+        index,
+        id: (index > 0).then(|| CallId::new("same")),
+        name: Some("look".to_owned()),
+        arguments: String::new(),
+    };
+    let chunks = vec![call(0), call(1), call(2), Chunk::Finish(FinishReason::ToolCalls)];
+    let room = Room::new([Reply::Chunks(chunks), says("done")]);
+    room.quick("look");
+    let agent = room.agent();
+    ask(&agent, "go").await;
+    assert_eq!(
+        room.asked()[1][2..],
+        ["call-1-1-0=look", "same=look", "call-1-1-2=look"]
+    );
+    room.check_requests(agent.agent());
+}
+
+#[tokio::test]
+async fn core47_core34_an_abort_starts_nothing_more_and_pairs_every_call_with_a_result() {
+    let room = Room::new([
+        calls(&[("c1", "a", ""), ("c2", "x", ""), ("c3", "b", "")]),
+        says("on"),
+    ]);
+    let a = room.tool("a", Concurrency::Parallel);
+    let x = room.tool("x", Concurrency::Exclusive);
+    let b = room.tool("b", Concurrency::Parallel);
+    let agent = room.agent();
+    agent.agent().follow_up(user("go")).unwrap();
+    a.entered.opened().await;
+    agent.agent().cancel("enough");
+    agent.agent().when_idle().await;
+    assert!(!x.entered.is_open() && !b.entered.is_open());
+    let events = agent.agent().session().events();
+    let codes: Vec<String> = events
+        .iter()
+        .filter_map(|event| match &event.data {
+            EventData::ToolResult { error, .. } => Some(error.as_ref().unwrap().code.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(codes, ["TOOL_ABORTED", "ABORTED", "ABORTED"]);
+    assert_eq!(story(agent.agent()).last().unwrap(), "end aborted");
+    // The next request is one that a provider takes: every call has its result.
+    ask(&agent, "go on").await;
+    let skipped = "Error: tool call skipped because the step was aborted before execution";
+    assert_eq!(
+        room.asked()[1],
+        [
+            "go",
+            "<a><x><b>",
+            "c1=Error: tool call aborted",
+            &format!("c2={skipped}"),
+            &format!("c3={skipped}"),
+            "go on"
+        ]
+    );
+    room.check_requests(agent.agent());
+}
+
+#[tokio::test]
+async fn a_rolling_pool_starts_the_next_call_when_any_has_ended() {
+    let room = Room::new([
+        calls(&[("c1", "a", ""), ("c2", "b", ""), ("c3", "c", "")]),
+        says("done"),
+    ]);
+    let parallel = |name| room.tool(name, Concurrency::Parallel);
+    let (a, b, c) = (parallel("a"), parallel("b"), parallel("c"));
+    let agent = room.agent_with(LoopConfig {
+        max_parallel_tool_calls: NonZeroUsize::MIN.saturating_add(1),
+        ..LoopConfig::default()
+    });
+    agent.agent().follow_up(user("go")).unwrap();
+    a.entered.opened().await;
+    b.entered.opened().await;
+    assert!(!c.entered.is_open());
+    b.gate.open();
+    eventually("the third starts while the first runs", || c.entered.is_open()).await;
+    c.gate.open();
+    a.gate.open();
+    agent.agent().when_idle().await;
+    assert_eq!(room.asked()[1][2..], ["c1=a", "c2=b", "c3=c"]);
+}
