@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use dsh_subprocess::{GuardConfig, Launcher, LeaderExit, ProcessTree, Proof, Spawned, TreeEnd};
-use dsh_testkit::process::is_gone;
+use dsh_testkit::eventually_within;
+use dsh_testkit::process::{is_gone, read_pid};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getsid};
 use tests::{Product, Turn};
@@ -26,8 +27,8 @@ const DAEMON: usize = 3;
 /// The grace for a product to go by itself.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// The longest that the end of a tree may take.
-const LIMIT: Duration = Duration::from_secs(20);
+/// The longest that a tool may take to run and its tree to end, on a busy machine too.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// A product in the middle of a tool call.
 struct Running {
@@ -56,10 +57,14 @@ impl Running {
         for (name, pipe) in [("stdout.log", stdout), ("stderr.log", stderr)] {
             output.spawn(save(pipe, product.room.home().join(name)));
         }
-        let mut tool = [0; FILES.len()];
-        for (pid, name) in tool.iter_mut().zip(FILES) {
-            *pid = product.room.pid(name).await;
-        }
+        // A product takes its time to start, on a busy machine much of it.
+        product.model.asked(1).await;
+        let files = FILES.map(|name| product.room.file(name));
+        let known = || files.iter().all(|file| read_pid(file).is_some());
+        eventually_within("the tool to run", LIMIT, known).await;
+        let tool = files
+            .each_ref()
+            .map(|file| read_pid(file).expect("it was just there"));
         let running = Running {
             product,
             tree,
