@@ -1,9 +1,10 @@
 //! What a deployment can set, and what an agent is made of.
 
 use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use dsh_agent::WakePolicy;
+use dsh_agent::{Agent, WakePolicy};
 use dsh_llm::{RetryPolicy, Sampling};
 use dsh_scope::Scope;
 use dsh_session::Session;
@@ -48,6 +49,8 @@ pub struct AgentPlan {
     pub sections: Vec<Section>,
     /// Variables of its prompt alone, besides `provider`, `model` and `cwd`, which every agent has.
     pub variables: Vec<Variable>,
+    /// What is done with it before it is driven, such as giving it tools of its own.
+    pub compose: Option<Compose>,
     /// Who is asked whether a call may run; without anybody, calls that have to be asked for are denied.
     pub approver: Option<Arc<dyn Approver>>,
 }
@@ -61,10 +64,20 @@ impl AgentPlan {
             model,
             sections: Vec::new(),
             variables: Vec::new(),
+            compose: None,
             approver: None,
         }
     }
 }
+
+/// What is done with an agent before it is driven. When it fails, there is no agent.
+pub type Compose = Box<dyn FnOnce(Arc<Agent>) -> Composed + Send>;
+
+/// The work of a [`Compose`].
+pub type Composed = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+
+/// Why an agent could not be composed.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The model that answers, and how.
 #[derive(Debug, Clone, PartialEq)]

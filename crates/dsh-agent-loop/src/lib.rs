@@ -18,6 +18,7 @@
 //!   Background tasks go on.
 
 mod config;
+mod error;
 mod order;
 mod service;
 
@@ -27,7 +28,8 @@ mod turn;
 
 mod live;
 
-pub use config::{AgentPlan, LoopConfig, ModelChoice};
+pub use config::{AgentPlan, BoxError, Compose, Composed, LoopConfig, ModelChoice};
+pub use error::CreateError;
 pub use live::Live;
 pub use order::{ToolOrder, ToolOrderError};
 pub use service::{AgentLoop, Deps, LedAgent};

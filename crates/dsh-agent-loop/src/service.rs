@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dsh_agent::{Agent, AgentError, AgentHandle, AgentRegistry};
+use dsh_agent::{Agent, AgentHandle, AgentRegistry};
 use dsh_llm::ModelRegistry;
 use dsh_scope::CloseError;
 use dsh_system_prompt::PromptRegistry;
@@ -11,6 +11,7 @@ use dsh_tools::ToolRegistry;
 use tokio::sync::broadcast;
 
 use crate::config::{AgentPlan, LoopConfig, ModelChoice};
+use crate::error::CreateError;
 use crate::live::Live;
 use crate::turn::Worker;
 
@@ -69,26 +70,38 @@ impl AgentLoop {
         &self.config
     }
 
-    /// Makes an agent and starts its driver.
+    /// Makes an agent, composes it, then starts its driver.
     ///
     /// # Errors
     ///
-    /// An [`AgentError`] when its id is taken or its scope is closing. Nothing is left behind then.
+    /// [`CreateError`] when its id is taken, its scope is closing, or it could not be composed. Nothing is left behind
+    /// then.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime.
-    pub fn create(&self, plan: AgentPlan) -> Result<LedAgent, AgentError> {
+    ///
+    /// # Cancel safety
+    ///
+    /// An agent that was being composed when the future was dropped is disposed when its parent scope closes.
+    pub async fn create(&self, plan: AgentPlan) -> Result<LedAgent, CreateError> {
         let AgentPlan {
             session,
             within,
             model,
             sections,
             variables,
+            compose,
             approver,
         } = plan;
         let handle = self.deps.agents.create_with(session, within)?;
         let agent = handle.agent().clone();
+        if let Some(compose) = compose
+            && let Err(error) = compose(agent.clone()).await
+        {
+            handle.dispose().await.map_err(CreateError::Disposal)?;
+            return Err(CreateError::Compose(error));
+        }
         let model = Arc::new(Mutex::new(model));
         let (live, _) = broadcast::channel(LIVE_CAPACITY);
         if let Some(approver) = approver

@@ -113,7 +113,7 @@ impl Agent {
         self.shared().until(|state| state.at_rest().then_some(())).await;
     }
 
-    /// Takes the driver's seat.
+    /// Takes the driver's seat. Notices that wait already open no turn; they go into the first one that is opened.
     ///
     /// # Errors
     ///

@@ -67,7 +67,7 @@ impl Driver {
         if state.desk.status() == AgentStatus::Disposed {
             return Err(DriveError::Disposed(agent.disposed()));
         }
-        if !state.desk.seat(policy) {
+        if !state.seat(policy) {
             return Err(DriveError::Driven(agent.id().clone()));
         }
         drop(state);

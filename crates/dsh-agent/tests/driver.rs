@@ -168,6 +168,17 @@ async fn quiet_never_wakes() {
 }
 
 #[tokio::test]
+async fn what_waited_before_the_driver_came_opens_no_turn_and_goes_into_the_first() {
+    let (_home, agent) = agent();
+    inject(&agent, "old");
+    let mut driver = agent.drive(WakePolicy::default()).unwrap();
+    nothing_opens(&mut driver);
+    agent.when_idle().await;
+    agent.follow_up(user("a")).unwrap();
+    assert_eq!(open(&mut driver).await.1, "old,a");
+}
+
+#[tokio::test]
 async fn a_held_notice_opens_nothing() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();

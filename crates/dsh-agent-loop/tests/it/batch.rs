@@ -17,7 +17,7 @@ async fn core46_parallel_calls_overlap_and_their_results_come_in_the_models_orde
         room.tool("a", Concurrency::Parallel),
         room.tool("b", Concurrency::Parallel),
     );
-    let agent = room.agent();
+    let agent = room.agent().await;
     agent.agent().follow_up(user("go")).unwrap();
     a.entered.opened().await;
     b.entered.opened().await;
@@ -41,7 +41,7 @@ async fn core46_an_exclusive_call_is_a_barrier() {
         room.tool("b", Concurrency::Parallel),
     );
     let x = room.tool("x", Concurrency::Exclusive);
-    let agent = room.agent();
+    let agent = room.agent().await;
     agent.agent().follow_up(user("go")).unwrap();
     a.entered.opened().await;
     assert!(!x.entered.is_open());
@@ -73,10 +73,12 @@ async fn core46_the_limit_of_one_runs_calls_one_by_one() {
         room.tool("a", Concurrency::Parallel),
         room.tool("b", Concurrency::Parallel),
     );
-    let agent = room.agent_with(LoopConfig {
-        max_parallel_tool_calls: NonZeroUsize::MIN,
-        ..LoopConfig::default()
-    });
+    let agent = room
+        .agent_with(LoopConfig {
+            max_parallel_tool_calls: NonZeroUsize::MIN,
+            ..LoopConfig::default()
+        })
+        .await;
     agent.agent().follow_up(user("go")).unwrap();
     a.entered.opened().await;
     assert!(!b.entered.is_open());
@@ -93,7 +95,7 @@ async fn core42_core50_unknown_tools_and_arguments_that_are_no_json_are_results(
         says("done"),
     ]);
     room.quick("look");
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "go").await;
     assert_eq!(room.asked()[1][2], r#"c1=Error: unknown tool "none""#);
     assert_eq!(story(agent.agent()).last().unwrap(), "end completed");
@@ -110,7 +112,7 @@ async fn calls_without_ids_or_with_the_same_get_ids_of_their_own() {
     let chunks = vec![call(0), call(1), call(2), Chunk::Finish(FinishReason::ToolCalls)];
     let room = Room::new([Reply::Chunks(chunks), says("done")]);
     room.quick("look");
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "go").await;
     assert_eq!(
         room.asked()[1][2..],
@@ -128,7 +130,7 @@ async fn core47_core34_an_abort_starts_nothing_more_and_pairs_every_call_with_a_
     let a = room.tool("a", Concurrency::Parallel);
     let x = room.tool("x", Concurrency::Exclusive);
     let b = room.tool("b", Concurrency::Parallel);
-    let agent = room.agent();
+    let agent = room.agent().await;
     agent.agent().follow_up(user("go")).unwrap();
     a.entered.opened().await;
     agent.agent().cancel("enough");
@@ -169,10 +171,12 @@ async fn a_rolling_pool_starts_the_next_call_when_any_has_ended() {
     ]);
     let parallel = |name| room.tool(name, Concurrency::Parallel);
     let (a, b, c) = (parallel("a"), parallel("b"), parallel("c"));
-    let agent = room.agent_with(LoopConfig {
-        max_parallel_tool_calls: NonZeroUsize::MIN.saturating_add(1),
-        ..LoopConfig::default()
-    });
+    let agent = room
+        .agent_with(LoopConfig {
+            max_parallel_tool_calls: NonZeroUsize::MIN.saturating_add(1),
+            ..LoopConfig::default()
+        })
+        .await;
     agent.agent().follow_up(user("go")).unwrap();
     a.entered.opened().await;
     b.entered.opened().await;

@@ -183,15 +183,16 @@ impl Room {
         self.tool(name, Concurrency::Exclusive).gate.open();
     }
 
-    pub(crate) fn agent(&self) -> LedAgent {
-        self.agent_with(LoopConfig::default())
+    pub(crate) async fn agent(&self) -> LedAgent {
+        self.agent_with(LoopConfig::default()).await
     }
 
-    pub(crate) fn agent_with(&self, config: LoopConfig) -> LedAgent {
+    pub(crate) async fn agent_with(&self, config: LoopConfig) -> LedAgent {
         self.agent_of(Session::new(SessionId::new("s-1"), None), config)
+            .await
     }
 
-    pub(crate) fn agent_of(&self, session: Session, config: LoopConfig) -> LedAgent {
+    pub(crate) async fn agent_of(&self, session: Session, config: LoopConfig) -> LedAgent {
         let mut models = ModelRegistry::new();
         models.register("played", self.model.clone()).unwrap();
         let deps = Deps {
@@ -202,7 +203,7 @@ impl Room {
         };
         let model = ModelChoice::new("played", "m-1");
         let plan = AgentPlan::new(session, model, self.scope.clone());
-        AgentLoop::new(deps, config).create(plan).unwrap()
+        AgentLoop::new(deps, config).create(plan).await.unwrap()
     }
 
     /// What the model was asked, request by request: the texts of the messages.

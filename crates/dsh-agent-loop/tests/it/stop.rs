@@ -9,7 +9,7 @@ use crate::played::{Reply, Room, ask, calls, inject, says, story, user};
 #[tokio::test]
 async fn core32_a_cancellation_in_the_middle_of_an_answer_keeps_what_was_said() {
     let room = Room::new([Reply::Hang("so far"), says("on")]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     let mut live = agent.live();
     agent.agent().follow_up(user("go")).unwrap();
     live.recv().await.unwrap();
@@ -37,7 +37,7 @@ async fn core32_a_cancellation_in_the_middle_of_an_answer_keeps_what_was_said() 
 #[tokio::test]
 async fn a_stop_is_not_answered_by_a_notice() {
     let room = Room::new([Reply::Hang("so far"), says("on")]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     let mut live = agent.live();
     agent.agent().follow_up(user("go")).unwrap();
     live.recv().await.unwrap();
@@ -53,7 +53,7 @@ async fn a_stop_is_not_answered_by_a_notice() {
 async fn core18_disposal_during_a_tool_records_its_result_and_ends_the_turn() {
     let room = Room::new([calls(&[("c1", "slow", "")])]);
     let slow = room.tool("slow", Concurrency::Exclusive);
-    let agent = room.agent();
+    let agent = room.agent().await;
     agent.agent().follow_up(user("go")).unwrap();
     slow.entered.opened().await;
     agent.dispose().await.unwrap();
@@ -67,7 +67,7 @@ async fn core18_disposal_during_a_tool_records_its_result_and_ends_the_turn() {
 #[tokio::test]
 async fn disposal_in_the_middle_of_an_answer_ends_the_turn_before_it_returns() {
     let room = Room::new([Reply::Hang("so far")]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     let mut live = agent.live();
     agent.agent().follow_up(user("go")).unwrap();
     live.recv().await.unwrap();
@@ -81,7 +81,7 @@ async fn disposal_in_the_middle_of_an_answer_ends_the_turn_before_it_returns() {
 #[tokio::test]
 async fn the_scope_that_an_agent_lives_in_disposes_it_in_order() {
     let room = Room::new([Reply::Hang("so far")]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     let mut live = agent.live();
     agent.agent().follow_up(user("go")).unwrap();
     live.recv().await.unwrap();
@@ -99,7 +99,7 @@ async fn a_cancellation_ends_the_wait_for_the_next_try() {
         ..dsh_llm::ModelError::lasting("RATE_LIMIT", "slow down")
     };
     let room = Room::new([Reply::Fails(down)]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     let mut live = agent.live();
     agent.agent().follow_up(user("go")).unwrap();
     live.recv().await.unwrap();
@@ -113,7 +113,7 @@ async fn a_cancellation_ends_the_wait_for_the_next_try() {
 #[tokio::test]
 async fn core39_a_burst_of_messages_is_answered_one_turn_each() {
     let room = Room::new((0..50).map(|_| says("yes")));
-    let agent = room.agent();
+    let agent = room.agent().await;
     for number in 0..50 {
         agent.agent().follow_up(user(&number.to_string())).unwrap();
     }

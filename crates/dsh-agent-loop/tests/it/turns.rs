@@ -14,7 +14,7 @@ use crate::played::{Reply, Room, ask, calls, inject, says, story, text_chunk, us
 async fn a_message_is_answered_and_everything_is_logged() {
     let room = Room::new([calls(&[("c1", "look", "{}")]), says("it is fine")]);
     room.quick("look");
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "how is it?").await;
     let expected = [
         "turn 1",
@@ -39,7 +39,7 @@ async fn a_message_is_answered_and_everything_is_logged() {
 async fn core48_the_model_gets_name_description_and_parameters_of_tools_and_nothing_else() {
     let room = Room::new([says("hello")]);
     room.quick("look");
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "hi").await;
     let events = agent.agent().session().events();
     let header = events.iter().find_map(|event| match &event.data {
@@ -58,7 +58,7 @@ async fn core48_the_model_gets_name_description_and_parameters_of_tools_and_noth
 #[tokio::test]
 async fn a_notice_wakes_an_idle_agent() {
     let room = Room::new([says("hello"), says("I see")]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "hi").await;
     inject(agent.agent(), "bash-1 finished");
     eventually("the notice is told", || room.asked().len() == 2).await;
@@ -76,10 +76,12 @@ async fn a_notice_wakes_an_idle_agent() {
 #[tokio::test]
 async fn quiet_waits_for_the_next_message() {
     let room = Room::new([says("hello")]);
-    let agent = room.agent_with(LoopConfig {
-        wake: WakePolicy::Quiet,
-        ..LoopConfig::default()
-    });
+    let agent = room
+        .agent_with(LoopConfig {
+            wake: WakePolicy::Quiet,
+            ..LoopConfig::default()
+        })
+        .await;
     inject(agent.agent(), "n1");
     ask(&agent, "hi").await;
     assert_eq!(room.asked(), [["n1", "hi"]]);
@@ -90,7 +92,7 @@ async fn core21_what_comes_during_a_batch_is_told_after_all_its_results_in_order
     let room = Room::new([calls(&[("c1", "slow", ""), ("c2", "look", "")]), says("done")]);
     let slow = room.tool("slow", Concurrency::Exclusive);
     room.quick("look");
-    let agent = room.agent();
+    let agent = room.agent().await;
     agent.agent().follow_up(user("go")).unwrap();
     slow.entered.opened().await;
     inject(agent.agent(), "n1");
@@ -109,7 +111,7 @@ async fn core21_what_comes_during_a_batch_is_told_after_all_its_results_in_order
 async fn what_comes_during_the_last_answer_gets_one_more_step_of_the_same_turn() {
     let room = Room::new([calls(&[("c1", "slow", "")]), says("one"), says("two")]);
     let slow = room.tool("slow", Concurrency::Exclusive);
-    let agent = room.agent();
+    let agent = room.agent().await;
     agent.agent().follow_up(user("go")).unwrap();
     slow.entered.opened().await;
     let mut live = agent.live();
@@ -128,7 +130,7 @@ async fn what_comes_during_the_last_answer_gets_one_more_step_of_the_same_turn()
 async fn a_passing_failure_is_tried_again_in_a_new_step_and_nothing_of_it_is_kept() {
     let down = || ModelError::passing("SERVER", "down");
     let room = Room::new([Reply::Fails(down()), Reply::Breaks("half", down()), says("hello")]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "hi").await;
     let expected = [
         "turn 1",
@@ -153,7 +155,7 @@ async fn a_failure_that_stays_ends_the_turn_and_not_the_driver() {
     let down = || Reply::Fails(ModelError::passing("SERVER", "down"));
     let lasting = Reply::Fails(ModelError::lasting("AUTH", "wrong key"));
     let room = Room::new([down(), down(), down(), down(), down(), lasting, says("hello")]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "one").await;
     ask(&agent, "two").await;
     ask(&agent, "three").await;
@@ -186,7 +188,7 @@ async fn a_failure_that_stays_ends_the_turn_and_not_the_driver() {
 async fn an_answer_that_ends_without_saying_so_was_cut() {
     let cut = Reply::Chunks(vec![text_chunk("half an ans")]);
     let room = Room::new([cut, says("hello")]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "hi").await;
     assert_eq!(room.asked().len(), 2);
     assert_eq!(
@@ -207,7 +209,7 @@ async fn core49_a_cut_answer_runs_no_calls_and_ends_the_turn() {
     chunks.push(Chunk::Finish(FinishReason::MaxTokens));
     let room = Room::new([Reply::Chunks(chunks)]);
     room.quick("look");
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "hi").await;
     assert_eq!(
         story(agent.agent())[4..],
@@ -218,7 +220,7 @@ async fn core49_a_cut_answer_runs_no_calls_and_ends_the_turn() {
 #[tokio::test]
 async fn core55_a_header_is_logged_once_and_again_when_it_changes_or_the_session_is_taken_up() {
     let room = Room::new([says("1"), says("2"), says("3"), says("4")]);
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "a").await;
     ask(&agent, "b").await;
     let mut other = agent.model();
@@ -234,7 +236,7 @@ async fn core55_a_header_is_logged_once_and_again_when_it_changes_or_the_session
     assert_eq!(headers(story(agent.agent())), ["header initial", "header change"]);
     let session = agent.agent().session().clone();
     agent.dispose().await.unwrap();
-    let agent = room.agent_of(session, LoopConfig::default());
+    let agent = room.agent_of(session, LoopConfig::default()).await;
     ask(&agent, "d").await;
     assert_eq!(
         headers(story(agent.agent())),
@@ -249,7 +251,7 @@ async fn core52_a_prompt_that_cannot_be_made_ends_the_turn_only() {
     let room = Room::new([says("hello")]);
     let section = Section::new("s", 0, "{{nonsense}}");
     let effect = room.prompts.section(&room.scope, section).unwrap();
-    let agent = room.agent();
+    let agent = room.agent().await;
     ask(&agent, "hi").await;
     assert_eq!(story(agent.agent()), ["turn 1", "user hi", "end error"]);
     effect.dispose().await;
@@ -260,7 +262,9 @@ async fn core52_a_prompt_that_cannot_be_made_ends_the_turn_only() {
 #[tokio::test]
 async fn a_provider_without_adapter_ends_the_turn() {
     let room = Room::new([]);
-    let agent = room.agent_of(Session::new(SessionId::new("s-9"), None), LoopConfig::default());
+    let agent = room
+        .agent_of(Session::new(SessionId::new("s-9"), None), LoopConfig::default())
+        .await;
     let mut other = agent.model();
     other.provider = "elsewhere".to_owned();
     agent.set_model(other);

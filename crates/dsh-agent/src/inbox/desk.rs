@@ -97,13 +97,6 @@ impl Desk {
         self.driver.is_some()
     }
 
-    /// `false` when somebody drives already.
-    pub(crate) fn seat(&mut self, policy: WakePolicy) -> bool {
-        let free = self.driver.is_none();
-        self.driver.get_or_insert(policy);
-        free
-    }
-
     pub(crate) fn leave(&mut self) {
         self.driver = None;
     }
@@ -152,6 +145,16 @@ impl Desk {
 }
 
 impl State {
+    /// `false` when somebody drives already. What waits already opens no turn: it goes into the first that is opened.
+    pub(crate) fn seat(&mut self, policy: WakePolicy) -> bool {
+        if self.desk.is_driven() {
+            return false;
+        }
+        self.desk.driver = Some(policy);
+        self.desk.muted_before = self.notices.next_place();
+        true
+    }
+
     /// Opens a turn if something asks for one. What it begins with is not taken yet.
     pub(crate) fn open_turn(&mut self, token: &CancellationToken) -> Option<Trigger> {
         let trigger = self.opener()?;
