@@ -7,7 +7,6 @@ use dsh_bash::{BashProcess, EndReason, Member, Pipe, ShellEnd, ShellExit};
 use dsh_output::Stream;
 use dsh_scope::within;
 use dsh_subprocess::{Launcher, LeaderExit, ProcessSpec, ProcessTree, Proof, Spawned, TreeEnd};
-use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +58,7 @@ pub(crate) async fn drive(
 struct Driver {
     process: Arc<LocalProcess>,
     tree: Arc<ProcessTree>,
-    pump: Pump<Receiver>,
+    pump: Pump,
     stop: CancellationToken,
     hurry: CancellationToken,
     bounds: Bounds,

@@ -1,25 +1,50 @@
 //! Reads both pipes of a process into its log.
 
+use std::cell::RefCell;
+use std::io;
+
 use dsh_output::{OutputLog, Stream};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::unix::pipe::Receiver;
 
-const CHUNK: usize = 16 * 1024;
+/// The most that is read at once.
+const CHUNK: usize = 256 * 1024;
+/// What a new pipe holds.
+const PIPE: usize = 64 * 1024;
+/// What the pipe of a busy stream is made to hold: a flood then needs one wake-up where it needed sixteen.
+const BUSY_PIPE: usize = 1024 * 1024;
+/// How much is moved before others have their turn.
+const ALLOWANCE: usize = 1024 * 1024;
 
-/// Both read ends and where they go. Dropping it closes them: whoever still writes gets a broken pipe.
-pub(crate) struct Pump<R> {
-    stdout: Option<R>,
-    stderr: Option<R>,
-    log: OutputLog,
-    buffers: Box<[[u8; CHUNK]; 2]>,
+thread_local! {
+    /// Where a chunk lies between pipe and log. It never does across a point of waiting, so the processes of a thread
+    /// share one, and one that is silent needs none.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-impl<R: AsyncRead + Unpin> Pump<R> {
-    pub(crate) fn new(stdout: R, stderr: R, log: OutputLog) -> Self {
+/// Both read ends and where they go. Dropping it closes them: whoever still writes gets a broken pipe.
+pub(crate) struct Pump {
+    stdout: Option<Source>,
+    stderr: Option<Source>,
+    log: OutputLog,
+}
+
+struct Source {
+    pipe: Receiver,
+    stream: Stream,
+    busy: bool,
+}
+
+impl Pump {
+    pub(crate) fn new(stdout: Receiver, stderr: Receiver, log: OutputLog) -> Self {
+        let source = |pipe, stream| Source {
+            pipe,
+            stream,
+            busy: false,
+        };
         Self {
-            stdout: Some(stdout),
-            stderr: Some(stderr),
+            stdout: Some(source(stdout, Stream::Stdout)),
+            stderr: Some(source(stderr, Stream::Stderr)),
             log,
-            buffers: Box::new([[0; CHUNK]; 2]),
         }
     }
 
@@ -34,31 +59,76 @@ impl<R: AsyncRead + Unpin> Pump<R> {
         self.stderr = None;
     }
 
-    /// Moves what is there, or waits for it; returns after each chunk and each end. Must not be called when no pipe is
-    /// open.
+    /// Waits until there is something, and moves it; returns when nothing more is there, and after a good piece of a
+    /// flood. Must not be called when no pipe is open.
     ///
     /// # Cancel safety
     ///
     /// Nothing is lost: a chunk that was read is in the log before the next point of waiting.
     pub(crate) async fn step(&mut self) {
-        let [out, err] = &mut *self.buffers;
-        let (stream, read) = tokio::select! {
-            read = read(&mut self.stdout, out) => (Stream::Stdout, read),
-            read = read(&mut self.stderr, err) => (Stream::Stderr, read),
-        };
-        match (stream, read) {
-            (Stream::Stdout, 0) => self.stdout = None,
-            (Stream::Stderr, 0) => self.stderr = None,
-            (Stream::Stdout, count) => self.log.append(stream, &self.buffers[0][..count]),
-            (Stream::Stderr, count) => self.log.append(stream, &self.buffers[1][..count]),
+        tokio::select! {
+            () = readable(self.stdout.as_ref()) => {}
+            () = readable(self.stderr.as_ref()) => {}
+        }
+        let mut moved = 0;
+        while moved < ALLOWANCE {
+            // By turns, so that a flood of one stream does not hold up the other. A pipe that is not known to be
+            // readable is not even asked.
+            let chunk = take(&mut self.stdout, &self.log) + take(&mut self.stderr, &self.log);
+            if chunk == 0 {
+                return;
+            }
+            moved += chunk;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits forever on a closed pipe. An error is left to the read.
+async fn readable(source: Option<&Source>) {
+    match source {
+        Some(source) => drop(source.pipe.readable().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Moves one chunk, if there is any; returns how large it is. An error of a pipe is its end.
+fn take(source: &mut Option<Source>, log: &OutputLog) -> usize {
+    let Some(from) = source else { return 0 };
+    let read = SCRATCH.with_borrow_mut(|scratch| {
+        scratch.resize(CHUNK, 0);
+        let count = from.pipe.try_read(scratch)?;
+        log.append(from.stream, &scratch[..count]);
+        Ok(count)
+    });
+    match read {
+        Ok(count) if count > 0 => {
+            if count >= PIPE && !from.busy {
+                from.busy = true;
+                widen(&from.pipe);
+            }
+            count
+        }
+        Err(error) if is_for_later(&error) => 0,
+        Ok(_) | Err(_) => {
+            *source = None;
+            0
         }
     }
 }
 
-/// How much was read; an error of a pipe is its end. Waits forever on a closed one.
-async fn read<R: AsyncRead + Unpin>(pipe: &mut Option<R>, buffer: &mut [u8]) -> usize {
-    match pipe {
-        Some(pipe) => pipe.read(buffer).await.unwrap_or(0),
-        None => std::future::pending().await,
-    }
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
 }
+
+#[cfg(target_os = "linux")]
+fn widen(pipe: &Receiver) {
+    // One user's pipes can hold so much together. If that is refused the pipe stays as it is, and works.
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, BUSY_PIPE);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen(_: &Receiver) {}
