@@ -3,18 +3,21 @@
 //! **Invariants**
 //!
 //! 1. The group is signalled only with its lock held and only while it is *pinned*: its leader is an
-//!    unreaped child of ours, so the kernel gives its number to nobody else and every signal hits ours.
+//!    unreaped child of ours, so the kernel gives its number to nobody else and every signal hits ours. That it is
+//!    unreaped is asked by a descriptor of it where there are such: its number may be another child's, once some other
+//!    part of the program has reaped it.
 //! 2. The pin ends once, under the lock, after the group was seen empty (or the leader was lost). Nothing
 //!    is signalled afterwards, however late a caller comes.
 //! 3. TERM is sent at most once; KILL is never followed by anything but KILL.
 //!
 //! One lock, held over the signalling system call only; nothing else is locked under it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 
 use crate::platform;
 
@@ -39,6 +42,8 @@ pub(crate) enum Stop {
 #[derive(Debug)]
 struct Core {
     pinned: bool,
+    /// The leader itself, until it is let go.
+    process: Option<Arc<OwnedFd>>,
     stop: Stop,
 }
 
@@ -49,6 +54,7 @@ impl Group {
             leader,
             core: Mutex::new(Core {
                 pinned: true,
+                process: platform::exit_descriptor(leader).map(Arc::new),
                 stop: Stop::No,
             }),
         }
@@ -59,12 +65,21 @@ impl Group {
     pub(crate) fn immune(leader: Pid, stop: Stop) -> Group {
         Group {
             leader,
-            core: Mutex::new(Core { pinned: false, stop }),
+            core: Mutex::new(Core {
+                pinned: false,
+                process: platform::exit_descriptor(leader).map(Arc::new),
+                stop,
+            }),
         }
     }
 
     pub(crate) fn leader(&self) -> Pid {
         self.leader
+    }
+
+    /// What becomes readable when the leader exits. `None` when the system has no such descriptor to give.
+    pub(crate) fn leader_process(&self) -> Option<Arc<OwnedFd>> {
+        self.lock().process.clone()
     }
 
     pub(crate) fn stop(&self) -> Stop {
@@ -109,21 +124,45 @@ impl Group {
     pub(crate) fn release(&self) {
         let mut core = self.lock();
         core.pinned = false;
-        self.reap();
+        self.reap_in(&core);
+        core.process = None;
     }
 
     /// Reaps the leader. Elsewhere than on Linux this happens as soon as it exits.
     pub(crate) fn reap(&self) {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-        // An error means that somebody else reaped it: there is nothing left to do.
-        let _ = rustix::process::waitid(WaitId::Pid(self.leader), options);
+        self.reap_in(&self.lock());
+    }
+
+    /// How the leader exited, if it has. It stays unreaped.
+    ///
+    /// # Errors
+    ///
+    /// `ECHILD` when somebody else reaped it.
+    pub(crate) fn leader_status(&self) -> Result<Option<WaitIdStatus>, Errno> {
+        self.wait(&self.lock(), WaitIdOptions::NOWAIT)
     }
 
     /// Whether the leader is still an unreaped child of ours. A foreign `waitpid(-1)` could have taken it.
     pub(crate) fn is_held(&self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        !platform::LEADER_HOLDS_GROUP
-            || rustix::process::waitid(WaitId::Pid(self.leader), options).err() != Some(Errno::CHILD)
+        self.is_held_in(&self.lock())
+    }
+
+    fn reap_in(&self, core: &Core) {
+        // An error means that somebody else reaped it: there is nothing left to do.
+        let _ = self.wait(core, WaitIdOptions::empty());
+    }
+
+    fn is_held_in(&self, core: &Core) -> bool {
+        !platform::LEADER_HOLDS_GROUP || self.wait(core, WaitIdOptions::NOWAIT).err() != Some(Errno::CHILD)
+    }
+
+    fn wait(&self, core: &Core, options: WaitIdOptions) -> Result<Option<WaitIdStatus>, Errno> {
+        let leader = match &core.process {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Some(process) => WaitId::PidFd(process.as_fd()),
+            _ => WaitId::Pid(self.leader),
+        };
+        rustix::process::waitid(leader, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | options)
     }
 
     fn signal(&self, core: &Core, signal: Signal) {
@@ -131,14 +170,18 @@ impl Group {
         // By `nix`: our own group is 0 when its leader is outside of our pid namespace.
         let own_group = nix::unistd::getpgrp().as_raw();
         let ours = leader != Pid::INIT && leader.as_raw_nonzero().get() != own_group;
-        if !core.pinned || !ours || !self.is_held() {
+        if !core.pinned || !ours || !self.is_held_in(core) {
             return;
         }
         // A refusal is no end: the group counts as alive until it is seen empty.
         let _ = rustix::process::kill_process_group(leader, signal);
         // The leader may have moved to another group of its session; it is still ours.
         if platform::LEADER_HOLDS_GROUP && !platform::is_member(leader, leader) {
-            let _ = rustix::process::kill_process(leader, signal);
+            let _ = match &core.process {
+                #[cfg(any(target_os = "linux", target_os = "android"))]
+                Some(process) => rustix::process::pidfd_send_signal(process, signal),
+                _ => rustix::process::kill_process(leader, signal),
+            };
         }
     }
 

@@ -107,8 +107,8 @@ impl Keeper {
 
     /// Reaps a child of this program when it exits.
     #[cfg(target_os = "linux")]
-    pub(crate) fn watch_child(&self, pid: rustix::process::Pid, process: std::os::fd::OwnedFd) {
-        self.watch(Box::new(Child::new(pid, process)));
+    pub(crate) fn watch_child(&self, process: std::os::fd::OwnedFd) {
+        self.watch(Box::new(Child::new(process)));
     }
 
     fn watch(&self, watched: Box<dyn Watched>) {

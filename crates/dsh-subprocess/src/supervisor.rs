@@ -93,7 +93,7 @@ impl Supervisor {
         let process = pidfd_open(pid, PidfdFlags::empty()).map_err(resources);
         match (watched, process) {
             (Ok(watched), Ok(process)) => {
-                keeper.watch_child(pid, watched);
+                keeper.watch_child(watched);
                 let supervisor = Supervisor {
                     main,
                     process,

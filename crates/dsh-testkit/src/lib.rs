@@ -2,7 +2,8 @@
 //!
 //! A test waits for facts, never for time. Where it decides the order itself it uses a [`Gate`]; where it must wait for
 //! somebody else's doing it polls with [`eventually`], which fails by name after a deadline; what no value shows it
-//! reads in the log ([`LogCapture`]) or in `/proc` ([`process`]). This crate depends on no other of the workspace, so
+//! reads in the log ([`LogCapture`]) or in `/proc` ([`process`]); what needs numbers of processes to come again runs in a
+//! [`namespace`]. This crate depends on no other of the workspace, so
 //! that all of them can use it.
 //!
 //! ```
@@ -22,6 +23,7 @@ mod eventually;
 mod gate;
 mod log;
 
+pub mod namespace;
 pub mod process;
 
 pub use eventually::{eventually, eventually_within};

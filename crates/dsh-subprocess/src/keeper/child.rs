@@ -1,29 +1,29 @@
 //! A child of this program that is only waited for.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::{Progress, Watched};
 
 pub(super) struct Child {
-    pid: Pid,
     process: OwnedFd,
 }
 
 impl Child {
-    pub(super) fn new(pid: Pid, process: OwnedFd) -> Child {
-        Child { pid, process }
+    pub(super) fn new(process: OwnedFd) -> Child {
+        Child { process }
     }
 }
 
 impl Watched for Child {
     fn step(&mut self, _now: Instant) -> Progress {
+        // By its descriptor: another part of the program may have reaped it, and its number may be another child's.
         match waitid(
-            WaitId::Pid(self.pid),
+            WaitId::PidFd(self.process.as_fd()),
             WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
         ) {
             Ok(None) | Err(Errno::INTR) => Progress::Waiting(None),

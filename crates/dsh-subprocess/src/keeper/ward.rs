@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus};
+use rustix::process::{Pid, WaitIdStatus};
 
 use super::{Progress, Watched};
 use crate::facts::{LeaderExit, Member, Proof, Signal, TreeEnd};
@@ -39,7 +39,7 @@ const KILL_SURVIVORS: Duration = Duration::from_secs(1);
 pub(super) struct Ward {
     shared: Arc<Shared>,
     feed: Option<Feed>,
-    leader_exit: Option<OwnedFd>,
+    leader_exit: Option<Arc<OwnedFd>>,
     ask: Pace,
     watch: Watch,
     look: Pace,
@@ -87,7 +87,7 @@ impl Watched for Ward {
             descriptors.push(PollFd::from_borrowed_fd(feed.as_fd(), PollFlags::OUT));
         }
         let exit = match &self.watch {
-            Watch::Leader => self.leader_exit.as_ref(),
+            Watch::Leader => self.leader_exit.as_deref(),
             Watch::Group { .. } => None,
             Watch::Witness { exit, .. } => Some(exit),
         };
@@ -99,7 +99,7 @@ impl Watched for Ward {
 
 impl Ward {
     pub(super) fn new(shared: Arc<Shared>, feed: Option<Feed>) -> Ward {
-        let leader_exit = platform::exit_descriptor(shared.group.leader());
+        let leader_exit = shared.group.leader_process();
         Ward {
             shared,
             feed,
@@ -140,8 +140,7 @@ impl Ward {
     }
 
     fn leader_exited(&self) -> Option<LeaderExit> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        match rustix::process::waitid(WaitId::Pid(self.shared.group.leader()), options) {
+        match self.shared.group.leader_status() {
             Ok(status) => status.as_ref().map(leader_exit),
             Err(Errno::INTR) => None,
             Err(_) => Some(LeaderExit::Lost),

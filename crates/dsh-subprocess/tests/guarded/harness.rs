@@ -8,6 +8,9 @@ use std::time::Duration;
 use dsh_testkit::process::{Marker, is_gone, read_pid};
 use dsh_testkit::{eventually, eventually_within};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::common::{Marked, bash, inside, is_inside, launcher, parent, run, state};
 
 const DIRECTORY: &str = "DSH_TEST_DIRECTORY";
@@ -22,6 +25,17 @@ impl Drop for Harness {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// A stopped supervisor that goes on with the end of the test, and ends everything then.
+struct GoOn(u32);
+
+impl Drop for GoOn {
+    fn drop(&mut self) {
+        if state(self.0) == Some('T') {
+            let _ = kill(Pid::from_raw(self.0.cast_signed()), Signal::SIGCONT);
+        }
     }
 }
 
@@ -134,8 +148,13 @@ fn a_command_that_stopped_guard_and_supervisor_does_not_outlive_the_program() {
     if is_inside() {
         return run(async {
             let script = "read -r _ _ _ supervisor _ < /proc/$PPID/stat; trap '' TERM; setsid sleep 60 & \
+                          until [ -e go ]; do sleep 0.01; done; \
                           kill -STOP $supervisor $PPID; while :; do sleep 60; done";
-            let started = launcher().spawn(marked(script)).await.unwrap();
+            let mut spec = marked(script);
+            spec.cwd = std::env::var_os(DIRECTORY).unwrap().into();
+            let started = launcher().spawn(spec).await.unwrap();
+            // Not any sooner: whoever waits for a start lets them go on.
+            note("go", 0);
             let guard = parent(started.tree.pid());
             let supervisor = parent(guard);
             eventually("both stopped", || {
@@ -157,6 +176,7 @@ fn a_command_that_stopped_guard_and_supervisor_does_not_outlive_the_program() {
         harness.0.kill().unwrap();
         harness.0.wait().unwrap();
         let both = ["guard", "supervisor"].map(|name| read_pid(&directory.path().join(name)).unwrap());
+        let _end = GoOn(both[1]);
         eventually_within("nobody", SOON, || {
             marker.survivors().is_empty() && both.into_iter().all(is_gone)
         })

@@ -17,3 +17,4 @@ mod escape;
 mod harness;
 mod many;
 mod random;
+mod reuse;

@@ -12,5 +12,6 @@ mod common;
 mod alone;
 mod end;
 mod ownership;
+mod reuse;
 mod start;
 mod terminate;

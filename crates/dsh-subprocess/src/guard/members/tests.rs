@@ -1,6 +1,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use dsh_testkit::namespace::{in_pid_namespace, spawn_as};
+
 use super::*;
 
 /// A shell with a child in a session of its own, which has a child again. All end with the test.
@@ -102,4 +104,58 @@ fn children_are_found_without_the_lists_of_the_kernel() {
     let shell = Pid::from_child(&family.shell);
     assert_eq!(scanned_children(shell), [family.members[0]]);
     assert_eq!(scanned_children(shell), listed_children(shell));
+}
+
+/// The orders that would be simpler fail here: a number that was listed, and a number whose parent was read, are a
+/// stranger's by the time of the signal.
+#[test]
+fn a_stranger_that_takes_the_number_of_a_member_is_not_signalled() {
+    let test = "guard::members::tests::a_stranger_that_takes_the_number_of_a_member_is_not_signalled";
+    in_pid_namespace(test, || {
+        let mut member = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::from_child(&member);
+        assert_eq!(children(getpid()), [pid]);
+        let seen = Seen::child_of(pid, getpid()).unwrap();
+        let read = status(pid).unwrap();
+        member.kill().unwrap();
+        member.wait().unwrap();
+
+        let mut stranger = spawn_as(member.id(), Command::new("sleep").arg("60")).unwrap();
+        seen.signal(Signal::KILL);
+        assert_eq!(stranger.try_wait().unwrap(), None);
+        assert_eq!(read.parent, getpid().as_raw_nonzero().get());
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+        assert!(!stranger.wait().unwrap().success());
+    });
+}
+
+#[test]
+fn a_stranger_that_takes_a_number_that_was_listed_is_no_member() {
+    let test = "guard::members::tests::a_stranger_that_takes_a_number_that_was_listed_is_no_member";
+    in_pid_namespace(test, || {
+        let mut shell = Command::new("bash")
+            .args(["-c", "sleep 60 & wait; echo reaped; read -r _"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let parent = Pid::from_child(&shell);
+        while children(parent).is_empty() {
+            std::thread::yield_now();
+        }
+        let listed = children(parent)[0];
+        assert!(Seen::child_of(listed, parent).is_some());
+        rustix::process::kill_process(listed, Signal::KILL).unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(shell.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+
+        let number = listed.as_raw_nonzero().get().cast_unsigned();
+        let mut stranger = spawn_as(number, Command::new("sleep").arg("60")).unwrap();
+        assert!(Seen::child_of(listed, parent).is_none());
+        for child in [&mut stranger, &mut shell] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    });
 }
