@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that needs no key; `cargo xtask soak`: the long checks.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::error::Error;
@@ -33,6 +34,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String], not_run: NotRun) 
         tests.args(["--filterset", &filter]);
     }
     let tests = process::run(tests.args(arguments));
+    tell_not_permitted(workspace);
     if !arguments.is_empty() {
         return tests;
     }
@@ -59,7 +61,9 @@ pub(crate) fn soak(workspace: &Workspace, arguments: &[String]) -> Result<(), Er
         "--no-tests",
         "fail",
     ]);
-    process::run(tests.args(arguments))
+    let tests = process::run(tests.args(arguments));
+    tell_not_permitted(workspace);
+    tests
 }
 
 /// Builds the programs that tests start, and names them in the environment of `tests`.
@@ -68,5 +72,20 @@ fn with_programs(workspace: &Workspace, mut tests: Command) -> Result<Command, E
     tests.env("DSH_BIN", workspace.target().join("debug/dsh"));
     // A test program cannot be the guard of its own commands.
     tests.env("DSH_GUARD", workspace.target().join("debug/dsh-guard"));
+    let not_permitted = not_permitted(workspace);
+    let _ = std::fs::remove_file(&not_permitted);
+    tests.env("DSH_NOT_RUN", not_permitted);
     Ok(tests)
+}
+
+/// Where tests note that this system does not let them run: they need a namespace or another user.
+fn not_permitted(workspace: &Workspace) -> PathBuf {
+    workspace.target().join("not-run.txt")
+}
+
+fn tell_not_permitted(workspace: &Workspace) {
+    print!(
+        "{}",
+        std::fs::read_to_string(not_permitted(workspace)).unwrap_or_default()
+    );
 }

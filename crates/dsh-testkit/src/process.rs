@@ -1,6 +1,7 @@
 //! What `/proc` says about processes. Linux only.
 //!
-//! A process is gone when it has vanished or is a zombie: what is left then is a number that its parent has not read.
+//! A process is gone when it has vanished or is a zombie: what is left then is a number that its parent has not read. One
+//! whose first thread alone has ended looks like a zombie, and lives.
 
 use std::{
     fs,
@@ -22,6 +23,7 @@ struct Stat {
     state: char,
     parent: u32,
     group: u32,
+    threads: u32,
 }
 
 /// Whether the process has vanished or is a zombie.
@@ -96,8 +98,20 @@ impl Marker {
     pub fn survivors(&self) -> Vec<u32> {
         let entry = format!("{}={}", Self::NAME, self.value).into_bytes();
         all(|pid, stat| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            !stat.is_over() && environment.split(|byte| *byte == 0).any(|found| found == entry)
+            let in_thread = |thread: &Path| {
+                let environment = fs::read(thread.join("environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|found| found == entry)
+            };
+            // The first thread has no environment any more when it alone has ended.
+            let threads = || {
+                fs::read_dir(format!("/proc/{pid}/task"))
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+            };
+            !stat.is_over()
+                && (in_thread(Path::new(&format!("/proc/{pid}")))
+                    || stat.threads > 1 && threads().any(|thread| in_thread(&thread.path())))
         })
     }
 }
@@ -110,7 +124,7 @@ impl Default for Marker {
 
 impl Stat {
     fn is_over(&self) -> bool {
-        matches!(self.state, 'Z' | 'X')
+        matches!(self.state, 'Z' | 'X') && self.threads <= 1
     }
 }
 
@@ -129,5 +143,6 @@ fn stat(pid: u32) -> Option<Stat> {
         state: fields.next()?.chars().next()?,
         parent: fields.next()?.parse().ok()?,
         group: fields.next()?.parse().ok()?,
+        threads: fields.nth(14)?.parse().ok()?,
     })
 }

@@ -18,3 +18,4 @@ mod harness;
 mod many;
 mod random;
 mod reuse;
+mod strange;

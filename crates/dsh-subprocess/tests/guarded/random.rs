@@ -5,5 +5,5 @@ use crate::trees;
 
 #[test]
 fn random_trees_leave_nobody() {
-    run(trees::leave_nobody(1..=20));
+    run(trees::leave_nobody("random_trees_leave_nobody", 1..=20));
 }
