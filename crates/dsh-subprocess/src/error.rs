@@ -65,9 +65,6 @@ pub enum SpawnError {
         /// What the system said, or what the program did.
         source: io::Error,
     },
-    /// The tokio runtime shut down before the process was started.
-    #[error("the runtime shut down before the process was started")]
-    Shutdown,
 }
 
 impl SpawnError {
@@ -82,8 +79,7 @@ impl SpawnError {
             SpawnError::EmptyProgram
             | SpawnError::Nul { .. }
             | SpawnError::EnvName { .. }
-            | SpawnError::ExitsIgnored
-            | SpawnError::Shutdown => None,
+            | SpawnError::ExitsIgnored => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The ways to start a process.
 
 use std::ffi::CString;
+use std::io;
 use std::path::PathBuf;
 
 use tokio::net::unix::pipe;
@@ -11,6 +12,7 @@ use crate::error::{GuardError, SpawnError};
 use crate::guards::Guards;
 use crate::spawn::{Launched, launch};
 use crate::spec::ProcessSpec;
+use crate::starter;
 use crate::tree::ProcessTree;
 
 /// Starts processes, at one level of certainty about what becomes of them. Cheap to clone; clones are one launcher.
@@ -120,7 +122,7 @@ impl Launcher {
 
     /// Starts a process with default signal dispositions, an empty signal mask, and descriptors 0 to 2 only.
     ///
-    /// The system calls can take milliseconds on a busy machine; they are made on a blocking thread.
+    /// The system calls can take milliseconds on a busy machine; they are made on a thread of this crate.
     ///
     /// # Errors
     ///
@@ -138,7 +140,7 @@ impl Launcher {
         // The caller may drop this future at any point. Before the launch the closed channel prevents it; after
         // it the launched tree is dropped with the refused or unread answer, which ends it.
         let (answer, launched) = oneshot::channel();
-        tokio::task::spawn_blocking(move || {
+        let begun = starter::soon(move || {
             if answer.is_closed() {
                 return;
             }
@@ -148,7 +150,9 @@ impl Launcher {
                 Level::Guarded(guards) => guards.launch(spec),
             });
         });
-        let Launched { tree, stdout, stderr } = launched.await.map_err(|_| SpawnError::Shutdown)??;
+        begun.map_err(|error| SpawnError::resources("a thread that starts processes", error))?;
+        let panicked = |_| SpawnError::resources("a process", io::Error::other("the start panicked"));
+        let Launched { tree, stdout, stderr } = launched.await.map_err(panicked)??;
         let receive = |fd| {
             pipe::Receiver::from_owned_fd(fd).map_err(|error| SpawnError::resources("a watched pipe", error))
         };

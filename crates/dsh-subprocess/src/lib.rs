@@ -85,6 +85,7 @@ mod platform;
 mod prepare;
 mod spawn;
 mod spec;
+mod starter;
 #[cfg(target_os = "linux")]
 mod supervisor;
 mod sys;

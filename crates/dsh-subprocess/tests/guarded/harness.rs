@@ -1,32 +1,15 @@
 //! What is left when the program itself is killed.
 
-use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use dsh_testkit::process::{Marker, is_gone, read_pid};
-use dsh_testkit::{eventually, eventually_within};
-
+use dsh_testkit::eventually;
+use dsh_testkit::process::is_gone;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{Marked, bash, inside, is_inside, launcher, parent, run, state};
-
-const DIRECTORY: &str = "DSH_TEST_DIRECTORY";
-
-/// TERM, half a second, KILL; the rest is for a machine that does other things, too.
-const SOON: Duration = Duration::from_secs(3);
-
-/// The program that is killed. It ends with the test, however that ends.
-struct Harness(Child);
-
-impl Drop for Harness {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::common::{Marked, is_inside, launcher, parent, run, state};
+use crate::killed::{DIRECTORY, Harness, kill_starting, marked, note, start_without_end};
 
 /// A stopped supervisor that goes on with the end of the test, and ends everything then.
 struct GoOn(u32);
@@ -37,31 +20,6 @@ impl Drop for GoOn {
             let _ = kill(Pid::from_raw(self.0.cast_signed()), Signal::SIGCONT);
         }
     }
-}
-
-fn harness(test: &str, directory: &Path, marker: &Marker) -> Harness {
-    let mut command = inside(test, "");
-    command
-        .env(DIRECTORY, directory)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.envs([marker.env()]);
-    Harness(command.spawn().unwrap())
-}
-
-/// The mark that the program was given goes on to its commands.
-fn marked(command: &str) -> dsh_subprocess::ProcessSpec {
-    let mut spec = bash(command);
-    spec.env
-        .extend(std::env::vars_os().filter(|(name, _)| name == "TESTKIT_MARKER"));
-    spec
-}
-
-fn note(name: &str, pid: u32) {
-    let directory = std::env::var_os(DIRECTORY).unwrap();
-    let file = Path::new(&directory).join(name);
-    fs::write(file.with_extension("new"), pid.to_string()).unwrap();
-    fs::rename(file.with_extension("new"), file).unwrap();
 }
 
 #[test]
@@ -86,17 +44,10 @@ fn a_killed_program_leaves_nothing() {
         });
     }
     run(async {
-        let directory = tempfile::tempdir().unwrap();
-        let marker = Marker::new();
-        let mut harness = harness(name, directory.path(), &marker);
-        let file = directory.path().join("supervisor");
-        eventually("all trees", || read_pid(&file).is_some()).await;
-        eventually("members of all trees", || marker.survivors().len() > 10).await;
-        harness.0.kill().unwrap();
-        harness.0.wait().unwrap();
-        eventually_within("nobody", SOON, || marker.survivors().is_empty()).await;
-        let supervisor = read_pid(&file).unwrap();
-        eventually_within("no supervisor", SOON, || is_gone(supervisor)).await;
+        let harness = Harness::start(name);
+        let supervisor = harness.noted("supervisor").await;
+        eventually("members of all trees", || harness.living().len() > 10).await;
+        harness.kill(&[supervisor]).await;
     });
 }
 
@@ -104,40 +55,11 @@ fn a_killed_program_leaves_nothing() {
 fn a_program_killed_at_any_moment_of_a_start_leaves_nothing() {
     let name = "harness::a_program_killed_at_any_moment_of_a_start_leaves_nothing";
     if is_inside() {
-        return run(async {
-            let launcher = launcher();
-            let mut trees = Vec::new();
-            for round in 0.. {
-                let command = "trap '' TERM; setsid sleep 60 & sleep 60";
-                trees.push(launcher.spawn(marked(command)).await);
-                if round == 0 {
-                    note(
-                        "supervisor",
-                        parent(parent(trees[0].as_ref().unwrap().tree.pid())),
-                    );
-                }
-                if trees.len() > 4 {
-                    drop(trees.remove(0));
-                }
-            }
-        });
+        return start_without_end();
     }
     run(async {
         for round in 0..8_u64 {
-            let directory = tempfile::tempdir().unwrap();
-            let marker = Marker::new();
-            let mut harness = harness(name, directory.path(), &marker);
-            let file = directory.path().join("supervisor");
-            eventually("the first start", || read_pid(&file).is_some()).await;
-            // sleep: a moment that is different each time
-            tokio::time::sleep(Duration::from_micros(round * 1_700)).await;
-            harness.0.kill().unwrap();
-            harness.0.wait().unwrap();
-            let supervisor = read_pid(&file).unwrap();
-            eventually_within("nobody", SOON, || {
-                marker.survivors().is_empty() && is_gone(supervisor)
-            })
-            .await;
+            kill_starting(name, Duration::from_micros(round * 1_700)).await;
         }
     });
 }
@@ -167,20 +89,12 @@ fn a_command_that_stopped_guard_and_supervisor_does_not_outlive_the_program() {
         });
     }
     run(async {
-        let directory = tempfile::tempdir().unwrap();
-        let marker = Marker::new();
-        let mut harness = harness(name, directory.path(), &marker);
-        let file = directory.path().join("supervisor");
-        eventually("a stopped supervisor", || read_pid(&file).is_some()).await;
-        assert!(marker.survivors().len() >= 3);
-        harness.0.kill().unwrap();
-        harness.0.wait().unwrap();
-        let both = ["guard", "supervisor"].map(|name| read_pid(&directory.path().join(name)).unwrap());
-        let _end = GoOn(both[1]);
-        eventually_within("nobody", SOON, || {
-            marker.survivors().is_empty() && both.into_iter().all(is_gone)
-        })
-        .await;
+        let harness = Harness::start(name);
+        let supervisor = harness.noted("supervisor").await;
+        let guard = harness.noted("guard").await;
+        let _end = GoOn(supervisor);
+        assert!(harness.living().len() >= 3);
+        harness.kill(&[guard, supervisor]).await;
     });
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod common;
+mod killed;
 mod trees;
 
 mod attack;
@@ -18,4 +19,5 @@ mod harness;
 mod many;
 mod random;
 mod reuse;
+mod shortage;
 mod strange;

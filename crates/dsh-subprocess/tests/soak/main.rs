@@ -10,7 +10,12 @@
 #[expect(dead_code, reason = "the ordinary tests use all of it")]
 #[path = "../guarded/common.rs"]
 mod common;
+#[path = "../guarded/killed.rs"]
+mod killed;
 #[path = "../guarded/trees.rs"]
 mod trees;
 
+mod attack;
+mod commands;
+mod harness;
 mod random;
