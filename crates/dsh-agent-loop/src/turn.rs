@@ -120,9 +120,7 @@ impl Worker {
                 }
             }
         };
-        if let Err(error) = session.wind_up(reason) {
-            tracing::error!(agent = %self.agent.id(), "the end of a turn was not logged: {error}");
-        }
+        session.wind_up(reason);
         if let Err(error) = session.flush(Durability::Synced).await {
             tracing::error!(agent = %self.agent.id(), "the log was not written: {error}");
         }

@@ -119,9 +119,11 @@ impl Enclosure {
         closers
     }
 
-    /// What [`closers`](Self::closers) does, without checking it once more.
-    pub(crate) fn abandon(&mut self) {
+    /// Ends the open turn with its [`closers`](Self::closers).
+    pub(crate) fn close(&mut self, reason: TurnEnd) -> Vec<EventData> {
+        let closers = self.closers(reason);
         self.turn = None;
+        closers
     }
 
     fn start_turn(&mut self, kind: &'static str, number: u64) -> Result<(), AppendError> {

@@ -94,6 +94,7 @@ mod message;
 
 mod enclosure;
 mod error;
+mod log;
 mod lossless;
 
 mod derivation;

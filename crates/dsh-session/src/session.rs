@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. An event is in the log, under its number, before anybody can see it, and never changes.
-//! 2. What [`Enclosure`] refuses is never in the log.
+//! 2. What [`Enclosure`](crate::Enclosure) refuses is never in the log.
 //! 3. Nobody who reads the log can hold up or refuse an append.
 //!
 //! Lock order: file, then log. Reading and writing files happens under the first, never under the second.
@@ -17,8 +17,8 @@ use std::{
 use tokio::sync::watch;
 
 use crate::{
-    AppendError, Durability, Enclosure, Event, EventData, SessionFile, SessionHeader, SessionId, StoreError,
-    TurnEnd, clock::epoch_ms,
+    AppendError, Durability, Event, EventData, SessionFile, SessionHeader, SessionId, StoreError, TurnEnd,
+    clock::epoch_ms, log::Log,
 };
 
 /// One conversation: its id, its working directory, its log. Cloning gives another handle to the same log.
@@ -48,12 +48,6 @@ struct Persistence {
     file: Mutex<SessionFile>,
 }
 
-#[derive(Default)]
-struct Log {
-    events: Vec<Event>,
-    enclosure: Enclosure,
-}
-
 impl Session {
     /// A session with an empty log that is only in memory. `cwd` is the directory its tools work in, if it has one.
     pub fn new(id: SessionId, cwd: Option<PathBuf>) -> Self {
@@ -62,8 +56,8 @@ impl Session {
 
     /// The session of a file, with what was loaded from it. Events get into the file by [`flush`](Self::flush).
     pub fn persisted(mut file: SessionFile) -> Self {
-        let (events, enclosure) = file.take_loaded();
-        Self::build(file.header().clone(), Log { events, enclosure }, Some(file))
+        let log = file.take_loaded();
+        Self::build(file.header().clone(), log, Some(file))
     }
 
     fn build(header: SessionHeader, log: Log, file: Option<SessionFile>) -> Self {
@@ -109,7 +103,7 @@ impl Session {
 
     /// How many events there are, which is the number of the next one.
     pub fn len(&self) -> u64 {
-        self.lock().events.len() as u64
+        self.lock().len()
     }
 
     /// Whether nothing has happened yet.
@@ -119,7 +113,7 @@ impl Session {
 
     /// The number that the next turn has.
     pub fn next_turn(&self) -> u64 {
-        self.lock().enclosure.last_turn() + 1
+        self.lock().last_turn() + 1
     }
 
     /// Whether a request was ever made in this session.
@@ -130,16 +124,9 @@ impl Session {
 
     /// Ends the open turn for this reason, and what is open in it: a call without a result gets an error as its result,
     /// as after a crash. Without an open turn there is nothing to do.
-    ///
-    /// # Errors
-    ///
-    /// An [`AppendError`] when somebody else appends at the same time.
-    pub fn wind_up(&self, reason: TurnEnd) -> Result<(), AppendError> {
-        let closers = self.lock().enclosure.closers(reason);
-        for closer in closers {
-            self.append(closer)?;
-        }
-        Ok(())
+    pub fn wind_up(&self, reason: TurnEnd) {
+        self.lock().wind_up(epoch_ms(), reason);
+        self.inner.grown.send_replace(());
     }
 
     /// The log as it is now.
@@ -207,7 +194,7 @@ impl Session {
     pub(crate) fn with_events_from<T>(&self, seq: u64, read: impl FnOnce(&[Event]) -> T) -> T {
         let log = self.lock();
         let from = usize::try_from(seq).unwrap_or(usize::MAX);
-        read(log.events.get(from..).unwrap_or_default())
+        read(log.events().get(from..).unwrap_or_default())
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
@@ -239,43 +226,10 @@ impl SessionFeed {
     }
 }
 
-impl Log {
-    fn append(&mut self, now: u64, data: EventData) -> Result<u64, AppendError> {
-        self.enclosure.admit(&data)?;
-        let seq = self.events.len() as u64;
-        // The wall clock may be set back; the log's time is not.
-        let time = self.events.last().map_or(now, |last| last.time.max(now));
-        self.events.push(Event { seq, time, data });
-        Ok(seq)
-    }
-}
-
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("id", self.id())
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::TurnTrigger;
-
-    #[test]
-    fn a_clock_that_is_set_back_does_not_set_back_the_log() {
-        let mut log = Log::default();
-        let trigger = TurnTrigger::Message;
-        let events = [
-            (5, EventData::TurnStart { turn: 1, trigger }),
-            (3, EventData::StepStart { turn: 1, step: 1 }),
-            (6, EventData::StepEnd { turn: 1, step: 1 }),
-        ];
-        for (now, data) in events {
-            log.append(now, data).unwrap();
-        }
-        let times: Vec<_> = log.events.iter().map(|event| event.time).collect();
-        assert_eq!(times, [5, 5, 6]);
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{StoreError, written::Position};
-use crate::{Enclosure, Event, SessionHeader, TurnEnd};
+use crate::{Event, SessionHeader, TurnEnd, log::Log};
 
 /// Tag of the first line.
 const HEADER_KIND: &str = "session";
@@ -15,9 +15,8 @@ const HEADER_KIND: &str = "session";
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) header: SessionHeader,
-    /// With the closers, if any.
-    pub(super) events: Vec<Event>,
-    pub(super) enclosure: Enclosure,
+    /// With what ends an open turn.
+    pub(super) log: Log,
     /// Up to where the file is good. The events behind that have to be written.
     pub(super) good: Position,
     pub(super) repair: Option<Repair>,
@@ -72,8 +71,7 @@ pub(super) fn load(path: &Path, bytes: &[u8]) -> Result<Loaded, StoreError> {
     let header = read_header(path, first)?;
     let mut loaded = Loaded {
         header,
-        events: Vec::new(),
-        enclosure: Enclosure::default(),
+        log: Log::default(),
         good: Position {
             bytes: first.len() as u64,
             events: 0,
@@ -99,7 +97,8 @@ pub(super) fn load(path: &Path, bytes: &[u8]) -> Result<Loaded, StoreError> {
             }
         }
     }
-    let closers = loaded.close();
+    let now = loaded.log.last_time();
+    let closers = loaded.log.wind_up(now, TurnEnd::Interrupted);
     if torn_bytes > 0 || closers > 0 {
         loaded.repair = Some(Repair { torn_bytes, closers });
     }
@@ -142,38 +141,20 @@ impl Loaded {
     /// Takes a line that is the next event; otherwise says why it is not.
     fn read_event(&mut self, line: &[u8]) -> Result<(), String> {
         let event: Event = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        let expected = self.events.len() as u64;
+        let expected = self.log.len();
         if event.seq != expected {
             return Err(format!("event {} where event {expected} was expected", event.seq));
         }
-        if event.time < self.last_time() {
+        if event.time < self.log.last_time() {
             return Err(format!("event {expected} is older than the one before"));
         }
-        self.enclosure
-            .admit(&event.data)
-            .map_err(|error| error.to_string())?;
-        self.events.push(event);
+        let appended = self.log.append(event.time, event.data);
+        appended.map_err(|error| error.to_string())?;
         // The last line may lack its end. It is written once more then.
         if line.last() == Some(&b'\n') {
             self.good.bytes += line.len() as u64;
             self.good.events += 1;
         }
         Ok(())
-    }
-
-    /// Ends the open turn, and says how many events that took.
-    fn close(&mut self) -> usize {
-        let time = self.last_time();
-        let closers = self.enclosure.closers(TurnEnd::Interrupted);
-        let count = closers.len();
-        for (data, seq) in closers.into_iter().zip(self.events.len() as u64..) {
-            self.events.push(Event { seq, time, data });
-        }
-        self.enclosure.abandon();
-        count
-    }
-
-    fn last_time(&self) -> u64 {
-        self.events.last().map_or(0, |last| last.time)
     }
 }

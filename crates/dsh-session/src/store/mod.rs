@@ -18,7 +18,7 @@ use rustix::{
 pub use error::StoreError;
 pub use load::Repair;
 
-use crate::{Enclosure, Event, SessionHeader, SessionId};
+use crate::{Event, SessionHeader, SessionId, log::Log};
 use load::{Loaded, load};
 use written::{Lines, WrittenFile};
 
@@ -29,7 +29,7 @@ use written::{Lines, WrittenFile};
 pub struct SessionFile {
     path: PathBuf,
     header: SessionHeader,
-    loaded: (Vec<Event>, Enclosure),
+    loaded: Log,
     repair: Option<Repair>,
     disk: Disk,
 }
@@ -82,7 +82,7 @@ impl SessionFile {
         Ok(Self {
             path,
             header,
-            loaded: Default::default(),
+            loaded: Log::default(),
             repair: None,
             disk: Disk::Nothing { empty },
         })
@@ -104,8 +104,7 @@ impl SessionFile {
             .map_err(StoreError::io(&path, "read"))?;
         let Loaded {
             header,
-            events,
-            enclosure,
+            log,
             good,
             repair,
         } = load(&path, &bytes)?;
@@ -113,7 +112,7 @@ impl SessionFile {
         Ok(Self {
             path,
             header,
-            loaded: (events, enclosure),
+            loaded: log,
             repair,
             disk: Disk::Written(file),
         })
@@ -151,7 +150,7 @@ impl SessionFile {
         self.repair
     }
 
-    pub(crate) fn take_loaded(&mut self) -> (Vec<Event>, Enclosure) {
+    pub(crate) fn take_loaded(&mut self) -> Log {
         std::mem::take(&mut self.loaded)
     }
 

@@ -72,6 +72,17 @@ fn the_next_turn_is_above_all_that_there_were() {
 }
 
 #[test]
+fn a_request_is_made_with_the_first_header() {
+    let session = session();
+    for data in &whole_log()[..3] {
+        session.append(data.clone()).unwrap();
+    }
+    assert!(!session.has_request());
+    session.append(whole_log()[3].clone()).unwrap();
+    assert!(session.has_request());
+}
+
+#[test]
 fn the_wire_form_is_type_seq_time_data() {
     let events = numbered(whole_log());
     let lines: Vec<_> = events

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use dsh_session::{Durability, Enclosure, EventData, Repair, Session, SessionFile};
+use dsh_session::{Durability, Enclosure, EventData, Repair, Session, SessionFile, TurnEnd};
 use proptest::prelude::*;
 
 use crate::support::*;
@@ -142,7 +142,7 @@ fn cut_and_recover(log: &[EventData], cut: usize) -> Result<(), TestCaseError> {
         enclosure.admit(&event.data).unwrap();
     }
     let closers: Vec<_> = recovered[kept..].iter().map(|event| event.data.clone()).collect();
-    prop_assert_eq!(&closers, &enclosure.closers());
+    prop_assert_eq!(&closers, &enclosure.closers(TurnEnd::Interrupted));
     let touched = !closers.is_empty() || (whole[cut - 1] != b'\n' && kept == whole_lines);
     prop_assert_eq!(repair.is_some(), touched);
 
@@ -160,6 +160,70 @@ fn a_log_that_is_cut_anywhere_loses_only_what_was_cut() {
     let length = file_of(&numbered(log.clone())).len() - file_of(&[]).len();
     for cut in (0..=length).step_by(7) {
         cut_and_recover(&log, cut).unwrap();
+    }
+}
+
+/// What can happen to a file, with places to be taken modulo its length.
+#[derive(Debug, Clone)]
+enum Damage {
+    Overwrite(usize, Vec<u8>),
+    Remove(usize, usize),
+    Insert(usize, Vec<u8>),
+    RepeatLine(usize),
+}
+
+fn any_damage() -> impl Strategy<Value = Damage> {
+    let bytes = || proptest::collection::vec(any::<u8>(), 1..20);
+    prop_oneof![
+        (any::<usize>(), bytes()).prop_map(|(at, bytes)| Damage::Overwrite(at, bytes)),
+        (any::<usize>(), 1_usize..300).prop_map(|(at, count)| Damage::Remove(at, count)),
+        (any::<usize>(), bytes()).prop_map(|(at, bytes)| Damage::Insert(at, bytes)),
+        any::<usize>().prop_map(Damage::RepeatLine),
+    ]
+}
+
+impl Damage {
+    /// The damaged bytes, and up to where they are as before.
+    fn apply(&self, whole: &[u8]) -> (Vec<u8>, usize) {
+        let place = |at: &usize| at % (whole.len() + 1);
+        let splice = |at: usize, until: usize, new: &[u8]| {
+            let until = until.min(whole.len());
+            ([&whole[..at], new, &whole[until..]].concat(), at)
+        };
+        match self {
+            Self::Overwrite(at, bytes) => splice(place(at), place(at) + bytes.len(), bytes),
+            Self::Remove(at, count) => splice(place(at), place(at) + count, &[]),
+            Self::Insert(at, bytes) => splice(place(at), place(at), bytes),
+            Self::RepeatLine(at) => {
+                let lines: Vec<_> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+                let line = at % lines.len();
+                let end = lines[..=line].concat().len();
+                splice(end, end, lines[line])
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn a_damaged_log_is_refused_or_whole_up_to_the_damage(log in any_log(40), damage in any_damage()) {
+        let events = numbered(log);
+        let header = file_of(&[]);
+        let (damaged, intact) = damage.apply(&file_of(&events)[header.len()..]);
+        let room = Room::new();
+        write(&room.path(), [&header[..], &damaged].concat());
+        if let Ok(file) = SessionFile::open(room.path()) {
+            let recovered = Session::persisted(file).events();
+            let whole_lines = damaged[..intact].iter().filter(|byte| **byte == b'\n').count();
+            prop_assert_eq!(&recovered[..whole_lines], &events[..whole_lines]);
+            let mut enclosure = Enclosure::default();
+            for (event, seq) in recovered.iter().zip(0..) {
+                prop_assert_eq!(event.seq, seq);
+                prop_assert_eq!(enclosure.admit(&event.data), Ok(()));
+            }
+            prop_assert_eq!(enclosure.closers(TurnEnd::Interrupted), []);
+        }
     }
 }
 

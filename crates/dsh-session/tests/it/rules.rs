@@ -1,7 +1,7 @@
 //! What may not stand in a log, and why.
 
 use dsh_llm::CallId;
-use dsh_session::{AppendError, EventData, HeaderReason, Session, SessionId};
+use dsh_session::{AppendError, EventData, HeaderReason, Session, SessionId, TurnEnd};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -132,6 +132,33 @@ fn calls_of_an_interrupted_answer_are_not_run() {
     ];
     refused(&log, tool_call("c1"));
     refused(&log, tool_result("c1", "x"));
+}
+
+#[test]
+fn winding_up_ends_whatever_is_open() {
+    let session = Session::new(SessionId::new("s"), None);
+    session.wind_up(TurnEnd::Disposed);
+    assert!(session.is_empty());
+    let asked = answer(vec![call("c1"), call("c2")]);
+    for data in [turn_start(1), step_start(1, 1), asked, tool_result("c1", "x")] {
+        session.append(data).unwrap();
+    }
+    let mut feed = session.subscribe();
+    session.wind_up(TurnEnd::Disposed);
+    let ended: Vec<_> = session
+        .events_from(4)
+        .into_iter()
+        .map(|event| event.data)
+        .collect();
+    let reason = TurnEnd::Disposed;
+    let expected = [
+        crash_result("c2"),
+        step_end(1, 1),
+        EventData::TurnEnd { turn: 1, reason },
+    ];
+    assert_eq!(ended, expected);
+    assert_eq!(block_on(feed.next()).len(), 3);
+    session.append(turn_start(2)).unwrap();
 }
 
 #[test]

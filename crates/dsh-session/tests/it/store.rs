@@ -3,6 +3,7 @@
 use std::fs;
 
 use dsh_session::{Durability, Session, SessionFile, SessionHeader, SessionId, StoreError};
+use dsh_testkit::eventually;
 
 use crate::support::*;
 
@@ -86,6 +87,32 @@ fn a_session_without_a_file_has_nothing_to_flush() {
         tokio_test::assert_ready!(flush.poll()).is_ok(),
         "without a runtime"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flushes_at_the_same_time_write_each_event_once() {
+    let room = Room::new();
+    let session = created(&room);
+    session.append(turn_start(1)).unwrap();
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let session = session.clone();
+            let runtime = tokio::runtime::Handle::current();
+            std::thread::spawn(move || {
+                for number in 0..50 {
+                    session.append(said(&format!("{writer} {number}"))).unwrap();
+                    runtime.block_on(session.flush(Durability::Written)).unwrap();
+                }
+            })
+        })
+        .collect();
+    eventually("all to be written", || {
+        writers.iter().all(|writer| writer.is_finished())
+    })
+    .await;
+    let events = session.events();
+    assert_eq!(events.len(), 201);
+    assert_eq!(fs::read(room.path()).unwrap(), file_of(&events));
 }
 
 #[test]
