@@ -9,7 +9,7 @@ const LAYERS: [&[&str]; 10] = [
     &["dsh-testkit"],
     &["dsh-scope", "dsh-llm", "dsh-output"],
     &["dsh-session", "dsh-subprocess", "dsh-bash"],
-    &["dsh-agent", "dsh-bash-local", "dsh-llm-scripted"],
+    &["dsh-agent", "dsh-bash-local", "dsh-llm-scripted", "dsh-llm-openai"],
     &["dsh-tools", "dsh-system-prompt", "dsh-tasks"],
     &["dsh-tool-tasks", "dsh-tool-bash"],
     &["dsh-agent-core"],
