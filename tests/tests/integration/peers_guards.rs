@@ -91,6 +91,21 @@ async fn the_end_of_the_connection_ends_a_family_of_every_kind() {
 }
 
 #[tokio::test]
+async fn what_a_trap_starts_in_answer_to_the_kill_is_ended_too() {
+    let mut server = Server::start_with(SHORT_GRACE).await;
+    let command =
+        "trap 'setsid sleep 60 & echo $! > child; exit 0' TERM; echo > ready; while :; do sleep 0.02; done";
+    let id = server.background(command).await;
+    server.room.made("ready").await;
+    server.kill(&id).await;
+    let end = server.wait(&id).await;
+    let child = server.room.pid("child").await;
+    assert_eq!((living(&[child]), sleepers(&server)), (vec![], vec![]), "{end:?}");
+    assert!(end.ok().ends_with("[status: killed, exit code: 0]"), "{end:?}");
+    server.close().await;
+}
+
+#[tokio::test]
 async fn c286_a_server_killed_in_the_middle_of_its_disposal_leaves_nothing() {
     let config = "[bash]\ngrace_ms = 60000\n";
     let mut server = Server::start_with(ServerOptions {

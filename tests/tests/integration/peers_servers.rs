@@ -10,7 +10,7 @@ use tests::{Server, ServerOptions};
 /// Python's own, at a free port of the loopback.
 const SERVE: &str = "python3 -u -m http.server --bind 127.0.0.1 0";
 /// Waits in the command itself until the server listens.
-const LISTENS: &str = "until grep -q 'port [0-9]' log; do sleep 0.02; done";
+const LISTENS: &str = "until grep -qs 'port [0-9]' log; do sleep 0.02; done";
 
 fn options(config: &'static str) -> ServerOptions<'static> {
     ServerOptions {
@@ -85,8 +85,7 @@ async fn a_server_under_nohup_is_adopted_found_in_the_list_and_its_port_is_close
 #[tokio::test]
 async fn a_server_that_runs_as_a_task_is_read_while_it_serves_and_ends_with_it() {
     let mut server = Server::start().await;
-    let id = server.background(&format!("{SERVE} 2>&1 | tee log")).await;
-    server.room.made("log").await;
+    let id = server.background(&format!("exec {SERVE} 2>&1")).await;
     server.until_resource_says(&id, " port ").await;
     let port = port(server.output(&id).await.ok());
     assert_eq!(answer(port), "HTTP/1.0 200 OK");

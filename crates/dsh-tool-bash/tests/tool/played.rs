@@ -1,6 +1,7 @@
 //! An executor whose processes do what the test says.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use dsh_bash::{
@@ -57,6 +58,12 @@ impl Process {
     pub(crate) fn asked(&self) -> Option<EndReason> {
         self.asked.lock().unwrap().as_ref().map(|asked| asked.reason)
     }
+}
+
+/// Lets time go by. The clock is paused, so it takes none.
+pub(crate) async fn pass(time: Duration) {
+    // sleep: the clock is paused.
+    tokio::time::sleep(time).await;
 }
 
 pub(crate) fn member(pid: u32, command: &str) -> Member {

@@ -11,11 +11,11 @@ use dsh_tasks::{TaskId, TasksConfig, Vocabulary};
 use dsh_testkit::Gate;
 use dsh_tool_bash::ToolBashConfig;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{Harness, Setup};
-use crate::played::{Played, Process, member};
+use crate::played::{Played, Process, member, pass};
 
 const CLEAN: ShellExit = ShellExit::Code(0);
 const SILENT: Duration = Duration::from_secs(60);
@@ -51,16 +51,16 @@ fn print(process: &Process, text: &str) {
 async fn a_silence_is_told_once_and_again_after_output() {
     let (harness, process, _) = started().await;
     print(&process, "compiling\nlink\x1b[1ming\n");
-    sleep(SILENT).await;
+    pass(SILENT).await;
     assert!(harness.news().is_empty(), "not before its time");
-    sleep(TOLD_BY - SILENT).await;
+    pass(TOLD_BY - SILENT).await;
     let told = format!("{NOTICE}\nlast output:\n> linking");
     assert_eq!(harness.news(), [&*told]);
-    sleep(SILENT * 100).await;
+    pass(SILENT * 100).await;
     assert!(harness.news().is_empty(), "it is the same silence");
     for line in ["one", "two"] {
         print(&process, line);
-        sleep(TOLD_BY).await;
+        pass(TOLD_BY).await;
         assert_eq!(harness.news().len(), 1, "after {line}");
     }
 }
@@ -69,7 +69,7 @@ async fn a_silence_is_told_once_and_again_after_output() {
 async fn output_from_time_to_time_is_no_silence() {
     let (harness, process, _) = started().await;
     for _ in 0..20 {
-        sleep(SILENT - Duration::from_secs(1)).await;
+        pass(SILENT - Duration::from_secs(1)).await;
         print(&process, ".");
         assert!(harness.news().is_empty());
     }
@@ -78,35 +78,35 @@ async fn output_from_time_to_time_is_no_silence() {
 #[tokio::test(start_paused = true)]
 async fn a_silence_that_ended_unread_is_no_news() {
     let (harness, process, _) = started().await;
-    sleep(TOLD_BY).await;
+    pass(TOLD_BY).await;
     assert_eq!(harness.owner.agent().inbox().pending(), 1);
     print(&process, "on we go\n");
-    sleep(Duration::from_millis(1)).await;
+    pass(Duration::from_millis(1)).await;
     assert!(harness.news().is_empty());
-    sleep(TOLD_BY).await;
+    pass(TOLD_BY).await;
     assert_eq!(harness.news(), [format!("{NOTICE}\nlast output:\n> on we go")]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_end_takes_its_notice_back_and_is_told_without_it() {
     let (harness, process, id) = started().await;
-    sleep(TOLD_BY).await;
+    pass(TOLD_BY).await;
     assert_eq!(harness.owner.agent().inbox().pending(), 1);
     process.end(CLEAN, Vec::new());
     assert_eq!(harness.ended(&id).await, "[status: completed, exit code: 0]");
     assert!(harness.news().is_empty());
-    sleep(SILENT * 10).await;
+    pass(SILENT * 10).await;
     assert!(harness.news().is_empty(), "never after the end");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kill_takes_its_notice_back_and_stopping_is_not_told_as_silence() {
     let (harness, process, id) = started().await;
-    sleep(TOLD_BY).await;
+    pass(TOLD_BY).await;
     harness.kill(&id);
     assert!(harness.news().is_empty(), "by the time the kill is answered");
     print(&process, "cleaning up");
-    sleep(SILENT * 10).await;
+    pass(SILENT * 10).await;
     assert_eq!(harness.task(&id).status_line(), "[status: stopping]");
     assert!(harness.news().is_empty());
     process.end(CLEAN, Vec::new());
@@ -120,11 +120,11 @@ async fn what_ran_into_its_deadline_is_not_silent() {
     let args =
         json!({ "command": "make", "description": "x", "run_in_background": true, "timeoutMs": 70_000 });
     harness.call(args).await.deliveries.deliver_all();
-    sleep(Duration::from_secs(69)).await;
+    pass(Duration::from_secs(69)).await;
     assert_eq!(harness.owner.agent().inbox().pending(), 1);
-    sleep(Duration::from_secs(2)).await;
+    pass(Duration::from_secs(2)).await;
     assert!(process.asked().is_some());
-    sleep(SILENT * 10).await;
+    pass(SILENT * 10).await;
     assert!(harness.news().is_empty());
     process.end(CLEAN, Vec::new());
     harness.ended(&"bash-1".into()).await;
@@ -137,7 +137,7 @@ async fn what_an_adopted_task_left_running_is_told_with_it() {
     process.exit(CLEAN, vec![member(7, "server")]);
     let text = harness.foreground("make").await;
     assert!(text.contains("adopted as background task bash-1"), "{text}");
-    sleep(TOLD_BY).await;
+    pass(TOLD_BY).await;
     let told = NOTICE.replace(
         "running]",
         "running, shell exited with code 0, 1 process running]",
@@ -152,7 +152,7 @@ async fn closed_output_and_nobodys_tasks_are_never_told() {
     let args = json!({ "command": "make", "description": "x", "run_in_background": true });
     let unowned = harness.call_for(None, args, CancellationToken::new()).await;
     unowned.deliveries.deliver_all();
-    sleep(SILENT * 10).await;
+    pass(SILENT * 10).await;
     assert!(harness.news().is_empty());
 }
 
@@ -170,7 +170,7 @@ async fn a_notice_is_of_its_own_kind_and_in_the_deployments_words() {
     .harness();
     let args = json!({ "command": "make", "description": "x", "run_in_background": true });
     harness.call(args).await.deliveries.deliver_all();
-    sleep(TOLD_BY).await;
+    pass(TOLD_BY).await;
     let lease = harness.owner.agent().inbox().lease();
     let source = MessageSource::Plugin {
         plugin: "tool-bash".into(),
@@ -208,7 +208,7 @@ async fn without_the_setting_and_after_a_notice_nobody_waits_for_a_time() {
     assert!(!clock_moves().await, "off");
     let (on, ..) = started().await;
     assert!(clock_moves().await, "the output is looked at");
-    sleep(TOLD_BY).await;
+    pass(TOLD_BY).await;
     assert_eq!(on.news().len(), 1);
     assert!(!clock_moves().await, "told");
     assert!(off.news().is_empty());

@@ -1,15 +1,15 @@
 //! Ends that could not be brought about or proven: what the model reads, and what programs get.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dsh_bash::ShellExit;
 use dsh_tasks::{Cause, Survivor, TaskStatus};
 use dsh_tool_bash::{Leftover, ToolBashConfig};
 use serde_json::json;
-use tokio::time::sleep;
 
 use crate::harness::{Harness, Setup};
-use crate::played::{Played, Process, member};
+use crate::played::{Played, Process, member, pass};
 
 fn harness(process: &Arc<Process>) -> Harness {
     with(process, ToolBashConfig::default())
@@ -47,7 +47,7 @@ async fn a_killed_task_is_not_over_before_its_tree_is_and_names_who_survives() {
         signal("SIGTERM"),
         vec![member(4242, "sleep 60"), member(4243, "cat")],
     );
-    sleep(std::time::Duration::from_secs(60)).await;
+    pass(Duration::from_secs(60)).await;
     assert_eq!(
         harness.task(&id).status_line(),
         "[status: stopping, shell ended by SIGTERM, 2 processes running]"
@@ -109,7 +109,7 @@ async fn a_timeout_that_did_not_end_everybody_names_who_survives() {
     let harness = harness(&process);
     let call = harness.call(json!({ "command": "make", "description": "x", "timeoutMs": 700 }));
     let ends = async {
-        sleep(std::time::Duration::from_secs(1)).await;
+        pass(Duration::from_secs(1)).await;
         assert!(process.asked().is_some());
         process.end(signal("SIGKILL"), vec![member(7, "sleep 60")]);
     };
@@ -130,7 +130,7 @@ async fn leftovers_that_could_not_be_ended_are_named() {
     let harness = with(&process, tool);
     process.exit(ShellExit::Code(0), vec![member(7, "sleep 60")]);
     let ends = async {
-        sleep(std::time::Duration::from_secs(1)).await;
+        pass(Duration::from_secs(1)).await;
         process.end(ShellExit::Code(0), vec![member(7, "sleep 60")]);
     };
     let (text, ()) = tokio::join!(harness.foreground("make"), ends);
