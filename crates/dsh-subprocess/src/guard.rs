@@ -1,4 +1,4 @@
-//! The processes between this program and its commands: one supervisor, and a guard for each command.
+//! The processes between this program and its commands: one supervisor, and a guard for each command that runs.
 //!
 //! ```text
 //! this program ── supervisor            one per launcher; no threads; a subreaper in a session of its own
@@ -11,7 +11,7 @@
 //! 1. Whatever a command starts stays below its guard: an orphan is re-parented to the nearest subreaper. So
 //!    *no child left to wait for* (`ECHILD`) is the proof that the tree is empty.
 //! 2. Nobody but the leader's parent knows the leader, and nobody but this program knows the guard: there is
-//!    one socket per command, whose end is seen by either side. The end of this program ends the guard's tree.
+//!    one socket per guard, whose end is seen by either side. The end of this program ends the guard's tree.
 //! 3. A guard that is gone leaves its orphans to the supervisor, which has no children but guards and such
 //!    orphans, tells them apart by how it hears of their end, and ends all orphans.
 //! 4. Neither of the two waits for anybody but in its own poll, and a guard until its leader runs; both have every signal blocked but SIGCHLD, which

@@ -4,16 +4,17 @@
 //! process, for when it does not answer. Neither can reach anybody else.
 //!
 //! One lock, held over the sending of an order only; nothing else is locked under it.
+//!
+//! **Invariant**: a guard that serves another command is out of reach of the trees that it served before. The thread
+//! that hears the end cuts the way to it under the lock, and it may be used again only if it was told nothing until then.
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, pidfd_send_signal};
+use rustix::process::Pid;
 use tokio::sync::watch;
 
 use crate::facts::Member;
-use crate::guard::members::{Seen, walk_below};
 use crate::guard::wire::{Order, send};
 use crate::platform;
 use crate::supervisor::{Ready, Supervisor};
@@ -22,14 +23,19 @@ use crate::tree::Status;
 /// What the handle and the thread that watches the tree have in common.
 #[derive(Debug)]
 pub(crate) struct Guarded {
-    pub(crate) socket: OwnedFd,
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) kill_bound: Duration,
     leader: Pid,
-    guard: Pid,
-    process: OwnedFd,
-    asked: Mutex<Option<Asked>>,
+    way: Mutex<Way>,
+}
+
+/// The way to the guard.
+#[derive(Debug)]
+struct Way {
+    /// `None` when the tree is over.
+    guard: Option<Arc<Ready>>,
+    asked: Option<Asked>,
 }
 
 /// That the guard was told to end its tree.
@@ -41,20 +47,20 @@ pub(crate) struct Asked {
 
 impl Guarded {
     pub(crate) fn new(
-        ready: Ready,
+        guard: Arc<Ready>,
         supervisor: Arc<Supervisor>,
         leader: Pid,
         kill_bound: Duration,
     ) -> Guarded {
         Guarded {
-            socket: ready.socket,
             supervisor,
             status: watch::channel(Status::default()).0,
             kill_bound,
             leader,
-            guard: ready.guard,
-            process: ready.process,
-            asked: Mutex::new(None),
+            way: Mutex::new(Way {
+                guard: Some(guard),
+                asked: None,
+            }),
         }
     }
 
@@ -62,18 +68,27 @@ impl Guarded {
         self.leader
     }
 
-    /// Whether the leader was heard of. If not, its guard's number stands for it.
-    pub(crate) fn leader_is_known(&self) -> bool {
-        self.leader != self.guard
+    pub(crate) fn asked(&self) -> Option<Asked> {
+        self.lock().asked
     }
 
-    pub(crate) fn asked(&self) -> Option<Asked> {
-        *self.lock()
+    /// Cuts the way to the guard: the tree is over. Says whether it was told to end it.
+    pub(crate) fn part(&self) -> Option<Asked> {
+        let mut way = self.lock();
+        way.guard = None;
+        way.asked
     }
 
     /// Tells the guard to end its tree, or to do so sooner. `None` is a grace without end.
     pub(crate) fn terminate(&self, kill_at: Option<Instant>) {
-        let mut asked = self.lock();
+        let mut way = self.lock();
+        let Way {
+            guard: Some(guard),
+            asked,
+        } = &mut *way
+        else {
+            return;
+        };
         let now = Instant::now();
         let (since, kill_at) = match *asked {
             None => (now, kill_at),
@@ -91,38 +106,29 @@ impl Guarded {
         *asked = Some(Asked { since, kill_at });
         let grace = kill_at.map(|at| at.saturating_duration_since(now));
         // A guard that is gone needs no order.
-        let _ = send(&self.socket, &Order::Kill { grace }.encode(), &[]);
-    }
-
-    pub(crate) fn signal_guard(&self, signal: Signal) {
-        let _ = pidfd_send_signal(&self.process, signal);
+        let _ = send(&guard.socket, &Order::Kill { grace }.encode(), &[]);
     }
 
     pub(crate) fn members(&self) -> Vec<Member> {
-        if self
-            .status
-            .borrow()
-            .end
-            .as_ref()
-            .is_some_and(|end| end.survivors.is_empty())
-        {
+        let Some(guard) = self.lock().guard.clone() else {
             return Vec::new();
-        }
+        };
         let mut members = Vec::new();
-        self.walk(&mut |member| {
+        guard.walk(&mut |member| {
             if member.pid != self.leader {
                 members.push(platform::describe(member.pid));
             }
         });
-        members
+        // The thread that hears of the end may have given the guard away during the walk; who was seen then may be of
+        // another tree. While the way is open it has not.
+        if self.lock().guard.is_some() {
+            members
+        } else {
+            Vec::new()
+        }
     }
 
-    /// Calls `visit` for everybody below the guard, as long as that lives.
-    pub(crate) fn walk(&self, visit: &mut dyn FnMut(Seen)) {
-        walk_below(self.guard, &self.process, visit);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Asked>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Way> {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

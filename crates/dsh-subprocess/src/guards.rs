@@ -49,8 +49,8 @@ impl Guards {
         let (ready, supervisor) = self.order(&mut message)?;
         let started = await_start(&ready, &supervisor, &prepared);
         let Heard { leader, report } = started.inspect_err(|_| supervisor.replace())?;
-        let guarded = Arc::new(Guarded::new(ready, supervisor, leader, kill_bound));
-        keeper.watch_guard(Arc::clone(&guarded), prepared.feed, report);
+        let guarded = Arc::new(Guarded::new(Arc::clone(&ready), supervisor, leader, kill_bound));
+        keeper.watch_guard(Arc::clone(&guarded), ready, prepared.feed, report);
         Ok(Launched {
             tree: ProcessTree::of_guard(guarded),
             stdout: prepared.stdout,
@@ -59,7 +59,7 @@ impl Guards {
     }
 
     /// Gives the order to a guard that is surely there.
-    fn order(&self, message: &mut MessageWithFiles<'_>) -> Result<(Ready, Arc<Supervisor>), SpawnError> {
+    fn order(&self, message: &mut MessageWithFiles<'_>) -> Result<(Arc<Ready>, Arc<Supervisor>), SpawnError> {
         for _ in 0..ATTEMPTS {
             let supervisor = self.supervisor()?;
             let ready = match supervisor.take() {

@@ -39,6 +39,8 @@ use crate::feed::Feed;
 use crate::guard::wire::Report;
 #[cfg(target_os = "linux")]
 use crate::guarded::Guarded;
+#[cfg(target_os = "linux")]
+use crate::supervisor::Ready;
 use crate::tree::Shared;
 use crate::wait::timespec;
 
@@ -101,8 +103,14 @@ impl Keeper {
 
     /// Hears of a tree from its guard, from what was `heard` so far until its end.
     #[cfg(target_os = "linux")]
-    pub(crate) fn watch_guard(&self, guarded: Arc<Guarded>, feed: Option<Feed>, heard: Option<Report>) {
-        self.watch(Box::new(Line::new(guarded, feed, heard)));
+    pub(crate) fn watch_guard(
+        &self,
+        guarded: Arc<Guarded>,
+        guard: Arc<Ready>,
+        feed: Option<Feed>,
+        heard: Option<Report>,
+    ) {
+        self.watch(Box::new(Line::new(guarded, guard, feed, heard)));
     }
 
     /// Reaps a child of this program when it exits.

@@ -1,14 +1,18 @@
 //! The supervisor of a launcher and the guards that it keeps ready, as this program sees them.
 //!
-//! Ready guards wait in the socket to the supervisor: as many are asked for at the start as are kept ready, and for each
-//! one that is taken out another one is asked for: when its command has ended or has run for a while, or when somebody
-//! waits for one. Any sooner, making it would take a processor from the command. This program keeps no list of them, and
-//! when it is gone the kernel closes what is still in the socket, which ends them.
+//! As many guards are asked for at the start as are kept ready. One that is taken comes back when its command ends
+//! soon; otherwise another one is asked for: when the command has run for a while, when the guard cannot be used again, or
+//! when somebody waits for one. Any sooner, making it would take a processor from the command. When this program is gone
+//! the kernel closes the sockets of the guards, which ends them.
+//!
+//! **Invariant**: guards that are ready, on their way or being made, and those that are owed, are [`READY`] together.
 
+use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -18,7 +22,7 @@ use rustix::process::{
 };
 
 use crate::error::SpawnError;
-use crate::guard::members::has_exited;
+use crate::guard::members::{Seen, has_exited, walk_below};
 use crate::guard::wire::{Offer, Received, Wait, pair, receive, send};
 use crate::prepare::above_stdio;
 use crate::wait::is_readable;
@@ -38,13 +42,20 @@ const FIRST_SILENCES: u32 = 10;
 pub(crate) struct Supervisor {
     main: OwnedFd,
     process: OwnedFd,
-    /// How many guards were taken for which no other one was asked yet.
+    /// The one that was used last is taken first. None stays in the socket for long: while sockets are under way, the
+    /// kernel looks for unreachable ones whenever a socket is closed anywhere.
+    ready: Mutex<VecDeque<Arc<Ready>>>,
+    /// Held by whoever takes in what the supervisor offers, so that nobody waits for what another one has taken in. Taken
+    /// before the lock of `ready`.
+    turn: Mutex<()>,
+    /// How many guards were taken that did not come back and for which no other one was asked yet.
     owed: AtomicUsize,
     /// Whether it ever said anything.
     heard: AtomicBool,
 }
 
-/// A guard that waits for its order.
+/// A guard that waits for its order, or has got it.
+#[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) guard: Pid,
     pub(crate) socket: OwnedFd,
@@ -54,7 +65,16 @@ pub(crate) struct Ready {
 impl Ready {
     /// Lets it go on if it was stopped.
     pub(crate) fn go_on(&self) {
-        let _ = pidfd_send_signal(&self.process, Signal::CONT);
+        self.signal(Signal::CONT);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = pidfd_send_signal(&self.process, signal);
+    }
+
+    /// Calls `visit` for everybody below it, as long as it lives.
+    pub(crate) fn walk(&self, visit: &mut dyn FnMut(Seen)) {
+        walk_below(self.guard, &self.process, visit);
     }
 }
 
@@ -97,6 +117,8 @@ impl Supervisor {
                 let supervisor = Supervisor {
                     main,
                     process,
+                    ready: Mutex::default(),
+                    turn: Mutex::default(),
                     owed: AtomicUsize::new(0),
                     heard: AtomicBool::new(false),
                 };
@@ -114,14 +136,25 @@ impl Supervisor {
 
     /// Asks for another guard for one that was taken, unless that was done.
     pub(crate) fn replace(&self) {
-        let one_less = |owed: usize| owed.checked_sub(1);
-        if self
-            .owed
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
-            .is_ok()
-        {
+        if self.settle() {
             self.ask();
         }
+    }
+
+    /// Takes a guard back that waits for another order. One that was replaced meanwhile goes.
+    pub(crate) fn give_back(&self, guard: Arc<Ready>) {
+        let mut ready = self.ready();
+        if self.settle() {
+            ready.push_back(guard);
+        }
+    }
+
+    /// Whether one was owed, which it is no longer.
+    fn settle(&self) -> bool {
+        let one_less = |owed: usize| owed.checked_sub(1);
+        self.owed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_ok()
     }
 
     fn ask(&self) {
@@ -129,61 +162,86 @@ impl Supervisor {
         let _ = send(&self.main, &[0], &[]);
     }
 
-    /// Takes a ready guard, which is to be replaced then; waits for one if there is none.
-    pub(crate) fn take(&self) -> Result<Ready, NoGuard> {
+    /// Takes a ready guard; waits for one if there is none.
+    pub(crate) fn take(&self) -> Result<Arc<Ready>, NoGuard> {
+        if let Some(guard) = self.pop() {
+            let turn = self.turn.try_lock();
+            if turn.is_ok() && matches!(self.take_in(), Err(NoGuard::Lost)) {
+                return Err(NoGuard::Lost);
+            }
+            return Ok(guard);
+        }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut refusals = 0;
         let mut silences = 0;
         loop {
-            if self.is_lost() {
-                return Err(NoGuard::Lost);
+            let refusal = self.take_in()?;
+            if let Some(guard) = self.pop() {
+                return Ok(guard);
             }
+            if let Some(errno) = refusal {
+                refusals += 1;
+                if refusals > READY {
+                    return Err(NoGuard::Refused(io::Error::from_raw_os_error(errno)));
+                }
+                continue;
+            }
+            self.replace();
+            if wait_for(&self.main) {
+                continue;
+            }
+            silences += 1;
+            let heard = self.heard.load(Ordering::Relaxed);
+            if silences > if heard { SILENCES } else { FIRST_SILENCES } {
+                let _ = pidfd_send_signal(&self.process, Signal::KILL);
+                return Err(if heard { NoGuard::Lost } else { NoGuard::NeverHeard });
+            }
+            self.go_on();
+        }
+    }
+
+    /// Takes in what is offered. An error number is a refusal, for which it was asked again: it may be an old one, and
+    /// there may be room by now.
+    fn take_in(&self) -> Result<Option<i32>, NoGuard> {
+        loop {
             match receive(&self.main, Wait::No) {
                 Ok(Received::Message(message, descriptors)) => {
                     self.heard.store(true, Ordering::Relaxed);
                     match (Offer::decode(&message), to_pair(descriptors)) {
                         (Some(Offer::Ready { guard }), Some((socket, process))) => {
                             let guard = i32::try_from(guard).ok().and_then(Pid::from_raw);
-                            self.owed.fetch_add(1, Ordering::Relaxed);
-                            return guard.map_or(Err(NoGuard::Lost), |guard| {
-                                Ok(Ready {
-                                    guard,
-                                    socket,
-                                    process,
-                                })
-                            });
+                            self.ready().push_front(Arc::new(Ready {
+                                guard: guard.ok_or(NoGuard::Lost)?,
+                                socket,
+                                process,
+                            }));
                         }
                         (Some(Offer::Refused { errno }), _) => {
-                            // It may be an old one: there may be room again.
                             self.ask();
-                            refusals += 1;
-                            if refusals > READY {
-                                return Err(NoGuard::Refused(io::Error::from_raw_os_error(errno)));
-                            }
+                            return Ok(Some(errno));
                         }
                         (Some(Offer::Ready { .. }) | None, _) => return Err(NoGuard::Lost),
                     }
                 }
+                Ok(Received::Nothing) => return Ok(None),
                 // No room here for its descriptors, so it is gone.
                 Err(Errno::MFILE) => {
                     self.ask();
                     return Err(NoGuard::Refused(Errno::MFILE.into()));
                 }
                 Ok(Received::End) | Err(_) => return Err(NoGuard::Lost),
-                Ok(Received::Nothing) => {
-                    self.replace();
-                    if wait_for(&self.main) {
-                        continue;
-                    }
-                    silences += 1;
-                    let heard = self.heard.load(Ordering::Relaxed);
-                    if silences > if heard { SILENCES } else { FIRST_SILENCES } {
-                        let _ = pidfd_send_signal(&self.process, Signal::KILL);
-                        return Err(if heard { NoGuard::Lost } else { NoGuard::NeverHeard });
-                    }
-                    self.go_on();
-                }
             }
         }
+    }
+
+    fn pop(&self) -> Option<Arc<Ready>> {
+        let guard = self.ready().pop_back()?;
+        self.owed.fetch_add(1, Ordering::Relaxed);
+        Some(guard)
+    }
+
+    fn ready(&self) -> MutexGuard<'_, VecDeque<Arc<Ready>>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it has exited. Guards that it made ready are not supervised then.

@@ -134,6 +134,11 @@ impl ProcessTree {
         }
     }
 
+    fn is_over(&self) -> bool {
+        let status = self.status().borrow();
+        status.end.as_ref().is_some_and(|end| end.survivors.is_empty())
+    }
+
     fn status(&self) -> &watch::Sender<Status> {
         match &self.hold {
             Hold::Group(shared) => &shared.status,
@@ -150,7 +155,10 @@ impl Drop for ProcessTree {
             #[cfg(target_os = "linux")]
             Hold::Guard(guarded) => guarded.terminate(Some(Instant::now())),
         }
-        keeper::wake();
+        // Most trees are over by then, and most programs at rest: nobody has to look again.
+        if !self.is_over() {
+            keeper::wake();
+        }
     }
 }
 

@@ -1,7 +1,11 @@
-//! The guard of one command.
+//! The guard of a command.
 //!
 //! It starts the leader, reaps it and whatever is re-parented here, ends the tree when told so or when nobody
 //! is there to tell, and reports what it sees.
+//!
+//! A guard without children is as good as a new one, and better: what it needs of its memory is its own by then. So it
+//! waits for another order, unless something was done to it: it was told to kill, or sent a signal by whomever. What it
+//! was told is overwritten as soon as the leader runs: the next command may read the memory of its guard.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -14,37 +18,46 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, getpid, wait};
 
 use super::ending::{Killing, Leader, term};
-use super::poll::Children;
-use super::wire::{Order, Received, Report, Run, Script, Stage, Wait, receive, send};
+use super::poll::{Children, Signalled};
+use super::wire::{After, Order, Received, Report, Run, Script, Stage, Wait, receive, send};
 use crate::sys::{self, Launch, Leads, Others};
 
 /// How long a tree has between TERM and KILL when the harness is gone.
 const ORPHANED_GRACE: Duration = Duration::from_millis(500);
 
-/// Serves one command and returns when its tree is empty, or when there will be no command.
+/// Serves commands, one after the other. Returns when there will be no other one, and no tree is left.
 pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
     let children = Children::new().map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
-    let Some(order) = await_order(&socket)? else {
-        return Ok(());
-    };
-    let kill_bound = order.run.kill_bound;
     let mut harness = Harness(Some(socket));
-    match start(order) {
-        Ok(leader) => {
-            harness.tell(&Report::Started {
-                leader: leader.as_raw_nonzero().get().cast_unsigned(),
-            });
-            Guard {
-                harness,
-                children,
-                leader,
-                state: Leader::Unreaped,
-                stop: Stop::No,
-                kill_bound,
+    let mut after = After::Waits;
+    while let (Some(socket), After::Waits) = (&harness.0, after) {
+        let Some(order) = await_order(socket)? else {
+            return Ok(());
+        };
+        let kill_bound = order.run.kill_bound;
+        match start(order) {
+            Ok(Running { leader, script }) => {
+                harness.tell(&Report::Started {
+                    leader: leader.as_raw_nonzero().get().cast_unsigned(),
+                });
+                after = Guard {
+                    harness: &mut harness,
+                    children: &children,
+                    leader,
+                    state: Leader::Unreaped,
+                    status: None,
+                    stop: Stop::No,
+                    kill_bound,
+                    signalled: Signalled::No,
+                }
+                .run();
+                drop(script);
             }
-            .run();
+            Err((stage, errno)) => {
+                harness.tell(&Report::NotStarted { stage, errno });
+                after = After::Goes;
+            }
         }
-        Err((stage, errno)) => harness.tell(&Report::NotStarted { stage, errno }),
     }
     Ok(())
 }
@@ -57,13 +70,23 @@ struct Attached {
     script: Option<OwnedFd>,
 }
 
-struct Guard {
-    harness: Harness,
-    children: Children,
+/// A leader that runs.
+struct Running {
+    leader: Pid,
+    /// The shell finds it here for as long as it likes: until nobody is left.
+    script: Option<OwnedFd>,
+}
+
+struct Guard<'a> {
+    harness: &'a mut Harness,
+    children: &'a Children,
     leader: Pid,
     state: Leader,
+    /// How the leader exited, until that is told.
+    status: Option<i32>,
     stop: Stop,
     kill_bound: Duration,
+    signalled: Signalled,
 }
 
 /// How far the termination of the tree has come.
@@ -85,17 +108,32 @@ impl Harness {
     }
 }
 
-impl Guard {
-    fn run(mut self) {
+impl Guard<'_> {
+    fn run(mut self) -> After {
         loop {
-            self.children.clear();
+            if self.children.clear() == Signalled::Yes {
+                self.signalled = Signalled::Yes;
+            }
             self.read_orders();
             if self.reap() == Left::Nobody {
-                return self.harness.tell(&Report::Empty);
+                let status = self.status;
+                let guard = self.after();
+                self.harness.tell(&Report::Empty { status, guard });
+                return guard;
+            }
+            if let Some(status) = self.status.take() {
+                self.harness.tell(&Report::Exit { status });
             }
             let next = self.kill_when_due();
             let harness = self.harness.0.as_ref().map(AsFd::as_fd);
             self.children.sleep(&[harness], next);
+        }
+    }
+
+    fn after(&self) -> After {
+        match (&self.stop, self.signalled) {
+            (Stop::No, Signalled::No) => After::Waits,
+            (Stop::Grace { .. } | Stop::Kill(_), _) | (_, Signalled::Yes) => After::Goes,
         }
     }
 
@@ -138,8 +176,7 @@ impl Guard {
                 // Its number may be another member's once it was reaped.
                 Ok(Some((pid, status))) if pid == self.leader && self.state == Leader::Unreaped => {
                     self.state = Leader::Reaped;
-                    let status = status.as_raw();
-                    self.harness.tell(&Report::Exit { status });
+                    self.status = Some(status.as_raw());
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Err(Errno::CHILD) => return Left::Nobody,
@@ -187,7 +224,9 @@ fn await_order(socket: &OwnedFd) -> Result<Option<Attached>, Errno> {
         let read = File::from(file).read_to_end(&mut message);
         read.map_err(|error| Errno::from_raw_os_error(number(&error)))?;
     }
-    let Some(Order::Run(run)) = Order::decode(&message) else {
+    let decoded = Order::decode(&message);
+    overwrite(message);
+    let Some(Order::Run(run)) = decoded else {
         return Ok(None);
     };
     let mut descriptors = descriptors.into_iter();
@@ -204,7 +243,7 @@ fn await_order(socket: &OwnedFd) -> Result<Option<Attached>, Errno> {
 }
 
 /// Starts the leader.
-fn start(order: Attached) -> Result<Pid, (Stage, i32)> {
+fn start(order: Attached) -> Result<Running, (Stage, i32)> {
     let Attached {
         run,
         stdio,
@@ -212,7 +251,7 @@ fn start(order: Attached) -> Result<Pid, (Stage, i32)> {
         script,
     } = order;
     let mut argv = run.argv;
-    match (run.script, script) {
+    match (run.script, &script) {
         (Script::Attached, Some(script)) => {
             let path = format!("/proc/{}/fd/{}", getpid(), script.as_raw_fd());
             // A program that its user may execute but not read makes processes whose `/proc` others cannot open. There
@@ -221,13 +260,11 @@ fn start(order: Attached) -> Result<Pid, (Stage, i32)> {
             let opened = File::open(&path).map_err(|error| (Stage::Script, number(&error)));
             drop(opened?);
             argv.extend([c"-c".to_owned(), c_string(reading(&path))?]);
-            // The shell finds it here for as long as it likes: as long as this process lives.
-            std::mem::forget(script);
         }
         (Script::Attached, None) => return Err((Stage::Order, libc::EINVAL)),
         (Script::None, _) => {}
     }
-    sys::spawn(&Launch {
+    let spawned = sys::spawn(&Launch {
         program: &run.program,
         argv: &argv,
         env: &run.env,
@@ -237,7 +274,21 @@ fn start(order: Attached) -> Result<Pid, (Stage, i32)> {
         leads: Leads::Session,
         others: Others::CloseThemselves,
     })
-    .map_err(|error| (Stage::Spawn, number(&error)))
+    .map_err(|error| (Stage::Spawn, number(&error)));
+    argv.into_iter()
+        .chain(run.env)
+        .for_each(|text| overwrite(text.into_bytes()));
+    Ok(Running {
+        leader: spawned?,
+        script,
+    })
+}
+
+/// For what the next command must not find in the memory of this process.
+fn overwrite(mut text: Vec<u8>) {
+    text.fill(0);
+    // As if somebody read it: a write that nobody reads may be left out.
+    std::hint::black_box(&text);
 }
 
 /// The shell text that runs what is in the file. A file that cannot be opened would pass for an empty command, and a

@@ -3,26 +3,37 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::wait::timespec;
 
-/// The signals that tell of children, as a descriptor. They must be blocked.
+/// The signals that this process gets, as a descriptor. They must be blocked.
 pub(super) struct Children(SignalFd);
+
+/// Whether somebody has sent a signal that tells of no child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signalled {
+    No,
+    Yes,
+}
 
 impl Children {
     pub(super) fn new() -> nix::Result<Children> {
-        let mut set = SigSet::empty();
-        set.add(Signal::SIGCHLD);
-        set.add(Signal::SIGUSR1);
-        SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map(Children)
+        SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map(Children)
     }
 
     /// Forgets what was told so far. To be called before children are waited for, so that none is slept over.
-    pub(super) fn clear(&self) {
-        while let Ok(Some(_)) = self.0.read_signal() {}
+    pub(super) fn clear(&self) -> Signalled {
+        let mut signalled = Signalled::No;
+        while let Ok(Some(signal)) = self.0.read_signal() {
+            let number = signal.ssi_signo.cast_signed();
+            if ![libc::SIGCHLD, libc::SIGUSR1].contains(&number) {
+                signalled = Signalled::Yes;
+            }
+        }
+        signalled
     }
 
     /// Sleeps until a child or one of `others` has something, or until a time.

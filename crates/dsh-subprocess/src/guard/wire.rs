@@ -62,13 +62,33 @@ pub(crate) enum Script {
 
 /// What is told of a tree.
 pub(crate) enum Report {
-    Started { leader: u32 },
-    NotStarted { stage: Stage, errno: i32 },
-    Exit { status: i32 },
-    Empty,
+    Started {
+        leader: u32,
+    },
+    NotStarted {
+        stage: Stage,
+        errno: i32,
+    },
+    /// The leader has exited, and somebody is left.
+    Exit {
+        status: i32,
+    },
+    /// Nobody is left. With how the leader exited, if that was not told before.
+    Empty {
+        status: Option<i32>,
+        guard: After,
+    },
     Survivors(Vec<Member>),
     LostEmpty,
     LostSurvivors(Vec<Member>),
+}
+
+/// What a guard does when its tree is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// It waits for the next order.
+    Waits,
+    Goes,
 }
 
 /// Where a start failed.
@@ -150,7 +170,14 @@ impl Report {
                 .number(errno.cast_unsigned())
                 .done(),
             Report::Exit { status } => Writer::tagged(2).number(status.cast_unsigned()).done(),
-            Report::Empty => Writer::tagged(3).done(),
+            Report::Empty { status, guard } => {
+                let known = u32::from(status.is_some());
+                Writer::tagged(3)
+                    .number(u32::from(*guard == After::Waits))
+                    .number(known)
+                    .number(status.unwrap_or_default().cast_unsigned())
+                    .done()
+            }
             Report::Survivors(members) => Writer::tagged(4).members(members).done(),
             Report::LostEmpty => Writer::tagged(5).done(),
             Report::LostSurvivors(members) => Writer::tagged(6).members(members).done(),
@@ -170,7 +197,16 @@ impl Report {
             2 => Some(Report::Exit {
                 status: reader.number()?.cast_signed(),
             }),
-            3 => Some(Report::Empty),
+            3 => Some(Report::Empty {
+                guard: match reader.number()? {
+                    0 => After::Goes,
+                    _ => After::Waits,
+                },
+                status: match (reader.number()?, reader.number()?) {
+                    (0, _) => None,
+                    (_, status) => Some(status.cast_signed()),
+                },
+            }),
             4 => Some(Report::Survivors(reader.members()?)),
             5 => Some(Report::LostEmpty),
             6 => Some(Report::LostSurvivors(reader.members()?)),

@@ -15,10 +15,11 @@ use rustix::process::Signal;
 use super::{Progress, Watched};
 use crate::facts::{LeaderExit, Member, Proof, TreeEnd};
 use crate::feed::{Fed, Feed};
-use crate::guard::wire::{Received, Report, Wait, receive};
+use crate::guard::wire::{After, Received, Report, Wait, receive};
 use crate::guarded::Guarded;
 use crate::pace::Pace;
 use crate::platform;
+use crate::supervisor::Ready;
 
 /// When a guard is replaced whose command goes on and on.
 const REPLACE_AFTER: Duration = Duration::from_millis(20);
@@ -32,6 +33,7 @@ const KILL_AGAIN: Duration = Duration::from_millis(50);
 /// A guarded tree, as the watching thread hears of it.
 pub(super) struct Line {
     guarded: Arc<Guarded>,
+    guard: Arc<Ready>,
     feed: Option<Feed>,
     heard: Option<Report>,
     replace_at: Option<Instant>,
@@ -60,9 +62,8 @@ impl Watched for Line {
         let Some(at) = self.replace_at else {
             return progress;
         };
-        let exited = self.guarded.status.borrow().leader.is_some();
         match progress {
-            Progress::Waiting(until) if !exited && now < at => {
+            Progress::Waiting(until) if now < at => {
                 Progress::Waiting(Some(until.map_or(at, |until| until.min(at))))
             }
             progress => {
@@ -77,14 +78,20 @@ impl Watched for Line {
         if let Some(feed) = &self.feed {
             descriptors.push(PollFd::from_borrowed_fd(feed.as_fd(), PollFlags::OUT));
         }
-        descriptors.push(PollFd::new(&self.guarded.socket, PollFlags::IN));
+        descriptors.push(PollFd::new(&self.guard.socket, PollFlags::IN));
     }
 }
 
 impl Line {
-    pub(super) fn new(guarded: Arc<Guarded>, feed: Option<Feed>, heard: Option<Report>) -> Line {
+    pub(super) fn new(
+        guarded: Arc<Guarded>,
+        guard: Arc<Ready>,
+        feed: Option<Feed>,
+        heard: Option<Report>,
+    ) -> Line {
         Line {
             guarded,
+            guard,
             feed,
             heard,
             replace_at: Some(Instant::now() + REPLACE_AFTER),
@@ -108,7 +115,7 @@ impl Line {
             return Progress::Gone;
         }
         loop {
-            match receive(&self.guarded.socket, Wait::No) {
+            match receive(&self.guard.socket, Wait::No) {
                 Ok(Received::Message(message, _)) => match Report::decode(&message) {
                     Some(report) => {
                         if matches!(self.hear(report), Progress::Gone) {
@@ -135,11 +142,17 @@ impl Line {
                 .guarded
                 .status
                 .send_modify(|told| told.leader = Some(LeaderExit::from_status(status))),
-            Report::Empty => {
-                self.end(None, Vec::new(), Proof::Guard);
+            Report::Empty { status, guard } => {
+                let asked = self.guarded.part();
+                if asked.is_none() && guard == After::Waits && self.replace_at.take().is_some() {
+                    self.guarded.supervisor.give_back(Arc::clone(&self.guard));
+                }
+                let leader = status.map(LeaderExit::from_status);
+                self.end(leader, Vec::new(), Proof::Guard);
                 return Progress::Gone;
             }
             Report::LostEmpty => {
+                self.guarded.part();
                 self.end(Some(LeaderExit::GuardLost), Vec::new(), Proof::Supervisor);
                 return Progress::Gone;
             }
@@ -163,7 +176,9 @@ impl Line {
     /// Whoever could have seen the end is gone. Who is in the leader's group is shown, and nobody is signalled: its
     /// number may be a stranger's by now.
     fn both_lost(&mut self) {
-        let living = if self.guarded.leader_is_known() {
+        self.guarded.part();
+        // If it was not heard of, its guard's number stands for it.
+        let living = if self.guarded.leader() != self.guard.guard {
             platform::look(self.guarded.leader()).living
         } else {
             Vec::new()
@@ -196,7 +211,7 @@ impl Line {
             .get_or_insert_with(|| asked.since + self.nudge.next());
         if nudge_at <= now {
             if !matches!(self.patience, Patience::Outside { .. }) {
-                self.guarded.signal_guard(Signal::CONT);
+                self.guard.signal(Signal::CONT);
             }
             self.guarded.supervisor.go_on();
             self.nudge_at = Some(now + self.nudge.next());
@@ -223,15 +238,15 @@ impl Line {
     fn kill_from_outside(&mut self, now: Instant, calm: u32) -> Option<Instant> {
         // So that it reaps nobody meanwhile, unless its supervisor lets it go on. When it is gone nobody is seen, and
         // its orphans are the supervisor's.
-        self.guarded.signal_guard(Signal::STOP);
+        self.guard.signal(Signal::STOP);
         let mut seen = false;
-        self.guarded.walk(&mut |member| {
+        self.guard.walk(&mut |member| {
             seen = true;
             member.signal(Signal::KILL);
         });
         let calm = if seen { 0 } else { calm + 1 };
         if calm > 1 {
-            self.guarded.signal_guard(Signal::KILL);
+            self.guard.signal(Signal::KILL);
             self.patience = Patience::Over;
             return None;
         }

@@ -11,6 +11,7 @@ mod common;
 mod killed;
 mod trees;
 
+mod again;
 mod attack;
 mod command;
 mod end;

@@ -1,0 +1,129 @@
+//! A guard whose command has ended serves another one, and that one has nothing to do with the first.
+
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use dsh_subprocess::{Launcher, LeaderExit, Proof, Spawned};
+
+use crate::common::{NEVER, bash, launcher, run, start, text};
+
+/// A command of its own for each answer: its guard.
+async fn guard_of(launcher: &Launcher, before: &str) -> u32 {
+    let Spawned { tree, stdout, .. } = start(launcher, &format!("{before}\necho $PPID")).await;
+    assert_eq!(tree.ended().await.proof, Proof::Guard);
+    text(stdout).await.trim().parse().unwrap()
+}
+
+/// Two commands in a row under one guard. A command that a busy machine makes slow has its guard replaced, so it is
+/// tried again.
+async fn same_twice(launcher: &Launcher, first: &str) -> Option<u32> {
+    for _ in 0..50 {
+        let guard = guard_of(launcher, first).await;
+        if guard_of(launcher, "").await == guard {
+            return Some(guard);
+        }
+    }
+    None
+}
+
+#[test]
+fn the_next_command_has_the_guard_of_the_last_one() {
+    run(async {
+        let launcher = launcher();
+        assert!(same_twice(&launcher, "").await.is_some());
+    });
+}
+
+#[test]
+fn a_guard_that_was_sent_a_signal_serves_nobody_else() {
+    run(async {
+        let launcher = launcher();
+        for signal in ["TERM", "CONT", "USR2", "RTMIN", "STOP"] {
+            assert_eq!(
+                same_twice(&launcher, &format!("kill -{signal} $PPID")).await,
+                None,
+                "{signal}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_termination_that_comes_late_does_not_reach_the_next_command() {
+    run(async {
+        let launcher = launcher();
+        for round in 0..300 {
+            let first = start(&launcher, "exit 0").await.tree;
+            match round % 3 {
+                0 => drop(first.leader_exit().await),
+                1 => drop(first.ended().await),
+                _ => tokio::time::sleep(Duration::from_micros(round * 10)).await, // sleep: any moment
+            }
+            let late = std::thread::spawn(move || {
+                first.terminate(NEVER);
+                first.terminate(Duration::ZERO);
+                drop(first);
+            });
+            let next = start(&launcher, "exit 7").await.tree;
+            assert_eq!(next.leader_exit().await, LeaderExit::Code(7));
+            assert_eq!(next.ended().await.proof, Proof::Guard);
+            late.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_tree_that_is_over_shows_nobody_of_the_next_one() {
+    run(async {
+        let launcher = launcher();
+        let first = start(&launcher, "exit 0").await.tree;
+        first.ended().await;
+        let next = start(&launcher, "sleep 60 & wait").await.tree;
+        dsh_testkit::eventually("a member", || next.members().len() == 1).await;
+        assert_eq!(first.members(), []);
+        first.terminate(Duration::ZERO);
+        assert_eq!(next.members().len(), 1);
+    });
+}
+
+#[test]
+fn nothing_of_a_command_stays_in_the_memory_of_its_guard() {
+    run(async {
+        let launcher = launcher();
+        let secret = format!("secret-{}-of-the-first", std::process::id());
+        // What is looked for is found in a guard that serves.
+        let mut spec = bash("read -r; echo $PPID");
+        spec.stdin = dsh_subprocess::Stdin::Data(b"\n".to_vec());
+        spec.env.push(("SECRET".into(), secret.clone().into()));
+        for _ in 0..50 {
+            let Spawned { tree, stdout, .. } = launcher.spawn(spec.clone()).await.unwrap();
+            tree.ended().await;
+            let guard: u32 = text(stdout).await.trim().parse().unwrap();
+            // A guard that was replaced is gone.
+            if let Some(memory) = memory(guard) {
+                assert!(memory.len() > 10_000, "its memory can be read");
+                let found = memory
+                    .windows(secret.len())
+                    .any(|bytes| bytes == secret.as_bytes());
+                assert!(!found, "the environment of a command that is over");
+                return;
+            }
+        }
+        panic!("no guard stays");
+    });
+}
+
+/// What a process may have written.
+fn memory(pid: u32) -> Option<Vec<u8>> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let mut all = Vec::new();
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16).unwrap());
+        let mut bytes = vec![0; usize::try_from(end - start).unwrap()];
+        memory.read_exact_at(&mut bytes, start).ok()?;
+        all.extend(bytes);
+    }
+    Some(all)
+}
