@@ -14,8 +14,9 @@
 //!    one socket per guard, whose end is seen by either side. The end of this program ends the guard's tree.
 //! 3. A guard that is gone leaves its orphans to the supervisor, which has no children but guards and such
 //!    orphans, tells them apart by how it hears of their end, and ends all orphans.
-//! 4. Neither of the two waits for anybody but in its own poll, and a guard until its leader runs; both have every signal blocked but SIGCHLD, which
-//!    is read from a descriptor, and neither has an environment or arguments that tell anything.
+//! 4. Neither of the two waits for anybody but in its own poll, and a guard until its leader runs; both have every
+//!    signal blocked and read them from a descriptor, and neither has an environment or arguments that tell anything.
+//! 5. A guard serves one command at a time, and another one only if nothing was done to it (see `command`).
 
 #[cfg(target_os = "linux")]
 mod command;

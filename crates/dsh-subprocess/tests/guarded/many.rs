@@ -130,27 +130,49 @@ fn a_tree_at_rest_wakes_nobody() {
         let launcher = launcher();
         let tree = start(&launcher, "sleep 60 & exit 0").await.tree;
         tree.leader_exit().await;
-        let guard = parent(tree.members()[0].pid);
-        let pids = [guard, parent(guard)];
+        let supervisor = parent(parent(tree.members()[0].pid));
         // What follows the start is another ready guard; it is over when nobody woke up for a while.
-        let mut before = [0; 2];
-        while before != pids.map(wake_ups) {
-            before = pids.map(wake_ups);
+        let mut before = Vec::new();
+        while before != wake_ups(supervisor) {
+            before = wake_ups(supervisor);
             // sleep: that nothing happens takes its time
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         }
+        assert_eq!(
+            before.len(),
+            1 + 1 + 1 + READY,
+            "our thread, the supervisor, the guards"
+        );
         // sleep: that nothing happens takes its time
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        assert_eq!(pids.map(wake_ups), before);
+        assert_eq!(wake_ups(supervisor), before);
         tree.terminate(NEVER);
         tree.ended().await;
     });
 }
 
-fn wake_ups(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let switches = status
-        .lines()
-        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    switches.unwrap().trim().parse().unwrap()
+/// How often each of those ran who have to do with the trees: the watching thread of this program, the supervisor, its
+/// guards.
+fn wake_ups(supervisor: u32) -> Vec<u64> {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let keepers = threads.map(|thread| thread.unwrap().path()).filter(|thread| {
+        std::fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.trim() == "dsh-keeper")
+    });
+    let list = format!("/proc/{supervisor}/task/{supervisor}/children");
+    let guards = std::fs::read_to_string(list).unwrap();
+    let processes = guards
+        .split_whitespace()
+        .map(str::to_owned)
+        .chain([supervisor.to_string()]);
+    let all = keepers.chain(processes.map(|pid| std::path::Path::new("/proc").join(pid)));
+    all.map(|process| {
+        let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+        let switches = status
+            .lines()
+            .filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
+        switches
+            .map(|(_, count)| count.trim().parse::<u64>().unwrap())
+            .sum()
+    })
+    .collect()
 }
