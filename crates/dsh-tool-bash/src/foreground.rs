@@ -5,13 +5,14 @@ use std::sync::Arc;
 use dsh_bash::{BashProcess, BashRequest, Cut, EndReason, Member, RunResult, ShellExit, run};
 use dsh_output::{OutputSource, Rendering, StreamText};
 use dsh_tasks::{StartSpec, TaskId, TaskRegistry};
-use dsh_tools::{ToolContext, ToolError, ToolOutput};
+use dsh_tools::{Delivery, ToolContext, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use crate::config::Leftover;
 use crate::outcome::survived;
 use crate::render::{Report, pipe_note, processes, sections};
-use crate::tool::{BashTool, owned, refused};
+use crate::tool::{BashTool, refused, start_for};
+use crate::unheard::end_if_unheard;
 use crate::work::{KIND, work};
 
 impl BashTool {
@@ -42,8 +43,9 @@ impl BashTool {
         };
         // Laying the text out may have started the file.
         self.kept.keep(result.process.output());
+        let (left, adopted) = self.leftover(&spec.command, &result, ctx).await;
         let mut notes = Vec::new();
-        notes.extend(self.leftover(&spec.command, &result, ctx).await);
+        notes.extend(left);
         notes.extend(survived(result.survivors.clone()));
         notes.extend(pipe_note(result.pipe));
         let text = Report {
@@ -53,13 +55,23 @@ impl BashTool {
             exit: &result.exit,
         }
         .text();
-        Ok(ToolOutput::text(text).value(value(&result)))
+        let output = ToolOutput::text(text).value(value(&result));
+        Ok(match adopted {
+            Some(unheard) => output.delivers(unheard),
+            None => output,
+        })
     }
 
-    /// Decides about the processes that the command left running, and says what became of them.
-    async fn leftover(&self, command: &str, result: &RunResult, ctx: &ToolContext) -> Option<String> {
+    /// Decides about the processes that the command left running, and says what became of them. What was adopted ends
+    /// like a task of its own if nobody hears of it.
+    async fn leftover(
+        &self,
+        command: &str,
+        result: &RunResult,
+        ctx: &ToolContext,
+    ) -> (Option<String>, Option<Delivery>) {
         if result.left.is_empty() {
-            return None;
+            return (None, None);
         }
         let count = processes(result.left.len());
         let keeper = self
@@ -67,22 +79,22 @@ impl BashTool {
             .tasks()
             .filter(|tasks| tasks.serves(ctx.caller.as_ref()));
         let adopted = match (self.leftover_setting(), keeper) {
-            (Leftover::Leave, _) => return Some(format!("{count} still running")),
-            (Leftover::Adopt, Some(tasks)) => self.adopt(tasks, command, result, ctx).map(|id| {
-                format!(
-                    "{count} still running; adopted as background {} {id}",
-                    tasks.vocabulary().word()
-                )
-            }),
+            (Leftover::Leave, _) => return (Some(format!("{count} still running")), None),
+            (Leftover::Adopt, Some(tasks)) => {
+                let id = self.adopt(tasks, command, result, ctx);
+                id.map(|id| (id, tasks))
+            }
             (Leftover::Adopt, None) | (Leftover::End, _) => None,
         };
-        match adopted {
-            Some(note) => Some(note),
-            None => {
-                let survivors = end(&result.process).await;
-                Some(survived(survivors).unwrap_or_else(|| format!("{count} left running, now ended")))
-            }
-        }
+        let Some((id, tasks)) = adopted else {
+            let survivors = end(&result.process).await;
+            let note = survived(survivors).unwrap_or_else(|| format!("{count} left running, now ended"));
+            return (Some(note), None);
+        };
+        let word = tasks.vocabulary().word();
+        let note = format!("{count} still running; adopted as background {word} {id}");
+        let unheard = end_if_unheard(tasks, &id, ctx.caller.as_ref());
+        (Some(note), Some(unheard))
     }
 
     /// Makes the caller the owner of what is left; `None` if the registry will not have it.
@@ -101,14 +113,9 @@ impl BashTool {
             Ok(work(process, None, output, told, watch))
         })
         .already_running();
-        let adopted = tasks.start(owned(start, ctx));
-        let id = adopted
+        start_for(ctx, tasks, start, stall.as_deref())
             .inspect_err(|error| tracing::info!(%error, "left-over processes are ended, not adopted"))
-            .ok()?;
-        if let Some(stall) = stall {
-            stall.is_of(&id);
-        }
-        Some(id)
+            .ok()
     }
 }
 

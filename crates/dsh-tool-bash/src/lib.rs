@@ -15,7 +15,7 @@
 //!   start whose answer is dropped (the call was cancelled meanwhile) is ended: nobody knows its id.
 //! - **What a foreground command leaves running** becomes a background task of the caller where somebody serves it
 //!   (`[1 process still running; adopted as background task bash-3]`); the result has told its output up to that point,
-//!   the task tells the rest. Elsewhere it is ended. [`Leftover`] is the setting.
+//!   the task tells the rest. If the result is dropped, what was adopted is ended. Elsewhere it is ended at once. [`Leftover`] is the setting.
 //! - **The end of a task** says what was seen: `exit code: 3`, `signal: SIGTERM`, `shell had exited with code 0` for a
 //!   kill that came later. A process that never ran has failed.
 //! - **A silence** of a task, if [`ToolBashConfig::stall_notice_ms`] is set, is told to its owner once, by a notice with the

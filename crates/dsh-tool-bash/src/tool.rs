@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use dsh_agent::Agent;
 use dsh_bash::{BashExecutor, BashRequest, BashSpec};
 use dsh_output::Rendering;
-use dsh_tasks::{StartSpec, TaskRegistry, Vocabulary};
+use dsh_tasks::{StartError, StartSpec, TaskId, TaskRegistry, Vocabulary};
 use dsh_tools::{
     Annotations, CallCard, ResultCard, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ToolResult,
 };
@@ -124,10 +124,7 @@ impl BashTool {
             let output = process.output().reader(rendering);
             Ok(work(process, spec.deadline, output, 0, watch))
         });
-        let id = tasks.start(owned(start, ctx)).map_err(refused)?;
-        if let Some(stall) = stall {
-            stall.is_of(&id);
-        }
+        let id = start_for(ctx, tasks, start, stall.as_deref()).map_err(refused)?;
         let words = tasks.vocabulary();
         let value = json!({ "kind": "background", format!("{}Id", words.word()): id.to_string() });
         let unheard = end_if_unheard(tasks, &id, ctx.caller.as_ref());
@@ -172,12 +169,22 @@ impl BashTool {
     }
 }
 
-/// Gives a task to the caller, if there is one.
-pub(crate) fn owned(start: StartSpec, ctx: &ToolContext) -> StartSpec {
-    match &ctx.caller {
+/// Starts a task of the caller, if there is one; `stall` learns which.
+pub(crate) fn start_for(
+    ctx: &ToolContext,
+    tasks: &TaskRegistry,
+    start: StartSpec,
+    stall: Option<&Stall>,
+) -> Result<TaskId, StartError> {
+    let start = match &ctx.caller {
         Some(agent) => start.owned_by(Arc::clone(agent)),
         None => start,
+    };
+    let id = tasks.start(start)?;
+    if let Some(stall) = stall {
+        stall.is_of(&id);
     }
+    Ok(id)
 }
 
 pub(crate) fn refused(error: impl std::fmt::Display) -> ToolError {

@@ -149,7 +149,9 @@ impl Harness {
             .call(json!({ "command": command, "description": "a test" }))
             .await;
         assert!(!result.is_error, "{result:?}");
-        result.single_text().unwrap().to_owned()
+        let text = result.single_text().unwrap().to_owned();
+        result.deliveries.deliver_all();
+        text
     }
 
     /// Starts a background command; its task's id.

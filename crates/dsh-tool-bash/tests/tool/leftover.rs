@@ -74,7 +74,7 @@ async fn the_foreground_timeout_is_not_the_adopted_tasks() {
     let harness = Harness::new();
     let args = json!({ "command": SERVER, "description": "serve", "timeoutMs": 4000 });
     let began = std::time::Instant::now();
-    harness.call(args).await;
+    harness.call(args).await.deliveries.deliver_all();
     let id = "bash-1".into();
     dsh_testkit::eventually("the timeout has passed", || began.elapsed().as_millis() > 4300).await;
     assert!(!harness.task(&id).status.is_terminal());
@@ -161,6 +161,28 @@ async fn unowned_callers_adopt_too() {
     );
     let killed = harness.tasks.kill(&"bash-1".into(), None, None).unwrap();
     killed.claim.deliver();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_adopted_in_an_answer_that_is_dropped_is_ended_and_its_end_is_told() {
+    let harness = Harness::new();
+    let args = json!({ "command": "sleep 60 & echo $! > pid", "description": "x" });
+    let result = harness.call(args).await;
+    assert!(
+        result
+            .single_text()
+            .unwrap()
+            .contains("adopted as background task bash-1")
+    );
+    let pid = harness.pid("pid").await;
+    assert!(!is_gone(pid));
+    drop(result);
+    let id = "bash-1".into();
+    harness
+        .reads(&id, "[status: killed, shell had exited with code 0]")
+        .await;
+    assert!(is_gone(pid));
+    assert!(!harness.task(&id).reported, "its end is still to be told");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
