@@ -16,12 +16,9 @@ fn events(pieces: &[&[u8]]) -> Result<Vec<String>, TooLong> {
 
 #[test]
 fn lines_end_in_three_ways() {
-    for stream in [
-        "data: a\n\ndata: b\n\n",
-        "data: a\r\rdata: b\r\r",
-        "data: a\r\n\r\ndata: b\r\n\r\n",
-    ] {
-        assert_eq!(events(&[stream.as_bytes()]).unwrap(), ["a", "b"], "{stream:?}");
+    for end in ["\n", "\r", "\r\n"] {
+        let stream = ["data: a", "data: b", "", "data: c", "", ""].join(end);
+        assert_eq!(events(&[stream.as_bytes()]).unwrap(), ["a\nb", "c"], "{end:?}");
     }
 }
 
