@@ -95,26 +95,72 @@ async fn readable(source: Option<&Source>) {
 /// Moves one chunk, if there is any; returns how large it is. An error of a pipe is its end.
 fn take(source: &mut Option<Source>, log: &OutputLog) -> usize {
     let Some(from) = source else { return 0 };
-    let read = SCRATCH.with_borrow_mut(|scratch| {
-        scratch.resize(CHUNK, 0);
-        let count = from.pipe.try_read(scratch)?;
-        log.append(from.stream, &scratch[..count]);
-        Ok(count)
-    });
-    match read {
-        Ok(count) if count > 0 => {
-            if count >= PIPE && !from.busy {
-                from.busy = true;
-                widen(&from.pipe);
-            }
-            count
-        }
+    match SCRATCH.with_borrow_mut(|scratch| from.take(scratch, log)) {
+        Ok(count) if count > 0 => count,
         Err(error) if is_for_later(&error) => 0,
         Ok(_) | Err(_) => {
             *source = None;
             0
         }
     }
+}
+
+impl Source {
+    fn take(&mut self, scratch: &mut Vec<u8>, log: &OutputLog) -> io::Result<usize> {
+        scratch.resize(CHUNK, 0);
+        let skipped = if self.busy {
+            self.skip(log)
+        } else {
+            Skipped::default()
+        };
+        let count = match skipped.bytes {
+            0 => self.pipe.try_read(scratch)?,
+            _ => self.read_on(scratch, skipped.then),
+        };
+        log.append_after(self.stream, skipped.bytes as u64, &scratch[..count]);
+        if count >= PIPE && !self.busy {
+            self.busy = true;
+            platform::widen(&self.pipe);
+        }
+        Ok(skipped.bytes + count)
+    }
+
+    /// Reads so many bytes, which are there, or more. Does not ask the runtime, which need not know yet that there are
+    /// any; and in pieces, because a pipe in packet mode gives less at once than it holds.
+    fn read_on(&self, scratch: &mut [u8], bytes: usize) -> usize {
+        let mut count = 0;
+        while count < bytes {
+            match rustix::io::read(&self.pipe, &mut scratch[count..]) {
+                Ok(more) if more > 0 => count += more,
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(_) | Err(_) => break,
+            }
+        }
+        count
+    }
+
+    /// Throws away what is in the pipe and would be thrown away by the log, without copying it: all but what the log
+    /// keeps of it. Most of a long flood goes this way.
+    fn skip(&self, log: &OutputLog) -> Skipped {
+        let Some(keep) = log.keeps_last().filter(|&keep| keep <= CHUNK) else {
+            return Skipped::default();
+        };
+        let there = platform::available(&self.pipe);
+        if there < keep + PIPE {
+            return Skipped::default();
+        }
+        Skipped {
+            bytes: platform::discard(&self.pipe, there - keep),
+            then: keep,
+        }
+    }
+}
+
+/// What was thrown away, and how much is in the pipe behind it at least.
+#[derive(Default)]
+struct Skipped {
+    bytes: usize,
+    then: usize,
 }
 
 fn is_for_later(error: &io::Error) -> bool {
@@ -125,10 +171,44 @@ fn is_for_later(error: &io::Error) -> bool {
 }
 
 #[cfg(target_os = "linux")]
-fn widen(pipe: &Receiver) {
-    // One user's pipes can hold so much together. If that is refused the pipe stays as it is, and works.
-    let _ = rustix::pipe::fcntl_setpipe_size(pipe, BUSY_PIPE);
+mod platform {
+    use std::fs::{File, OpenOptions};
+    use std::sync::OnceLock;
+
+    use rustix::pipe::SpliceFlags;
+    use tokio::net::unix::pipe::Receiver;
+
+    pub(super) fn widen(pipe: &Receiver) {
+        // One user's pipes can hold so much together. If that is refused the pipe stays as it is, and works.
+        let _ = rustix::pipe::fcntl_setpipe_size(pipe, super::BUSY_PIPE);
+    }
+
+    /// How much can be read at once.
+    pub(super) fn available(pipe: &Receiver) -> usize {
+        let bytes = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Drops so many bytes of the pipe; how many it really dropped.
+    pub(super) fn discard(pipe: &Receiver, bytes: usize) -> usize {
+        static NOWHERE: OnceLock<Option<File>> = OnceLock::new();
+        let nowhere = NOWHERE.get_or_init(|| OpenOptions::new().write(true).open("/dev/null").ok());
+        let Some(nowhere) = nowhere else { return 0 };
+        rustix::pipe::splice(pipe, None, nowhere, None, bytes, SpliceFlags::NONBLOCK).unwrap_or(0)
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn widen(_: &Receiver) {}
+mod platform {
+    use tokio::net::unix::pipe::Receiver;
+
+    pub(super) fn widen(_: &Receiver) {}
+
+    pub(super) fn available(_: &Receiver) -> usize {
+        0
+    }
+
+    pub(super) fn discard(_: &Receiver, _: usize) -> usize {
+        0
+    }
+}

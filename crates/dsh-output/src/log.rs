@@ -80,29 +80,49 @@ impl OutputLog {
     /// returns: small writes into the page cache, on the caller's thread. Readers are not blocked by that, only
     /// other appends are. Bytes that come after [`close`](Self::close) are dropped.
     pub fn append(&self, stream: Stream, bytes: &[u8]) {
-        if bytes.is_empty() {
+        self.append_after(stream, 0, bytes);
+    }
+
+    /// As [`append`](Self::append), after `skipped` bytes that nobody looked at. They count as output, and are missing.
+    /// Skip only what [`keeps_last`](Self::keeps_last) allows: from the first skipped byte on the log keeps its tail
+    /// alone.
+    pub fn append_after(&self, stream: Stream, skipped: u64, bytes: &[u8]) {
+        let count = skipped.saturating_add(bytes.len() as u64);
+        if count == 0 {
             return;
         }
         let mut writer = self.writer();
         let (closed, fits) = {
             let core = self.core();
-            (core.closed, core.window.fits(bytes.len()))
+            (core.closed, core.window.fits(count))
         };
         if closed {
-            tracing::debug!(bytes = bytes.len(), "output after the end of its log is dropped");
+            tracing::debug!(bytes = count, "output after the end of its log is dropped");
             return;
         }
         if !fits {
-            self.start_file(&mut writer, bytes.len());
+            self.start_file(&mut writer, count);
+        }
+        if skipped > 0 {
+            writer.stop();
         }
         writer.write(bytes);
         let mut core = self.core();
+        core.window.skip(skipped);
         core.window.append(bytes);
-        core.runs.push(stream, bytes.len());
+        core.runs.push(stream, count);
         core.spilled = writer.written();
         drop(core);
         drop(writer);
         self.shared.changes.send_modify(|_| {});
+    }
+
+    /// How many bytes are kept of what is yet to come, counted from its end; `None` while more than that is kept,
+    /// because the head or the file still grows. Never `None` again once it was not.
+    pub fn keeps_last(&self) -> Option<usize> {
+        let is_over = self.writer().is_over();
+        let core = self.core();
+        is_over.then(|| core.window.keeps_last()).flatten()
     }
 
     /// Says that nothing more will come: unfinished characters are shown, and waiters wake. Closing twice is fine.
@@ -179,7 +199,7 @@ impl OutputLog {
     }
 
     /// Starts the file with all that memory holds, and room for `more` bytes. Does nothing once that was tried.
-    fn start_file(&self, writer: &mut SpillWriter, more: usize) {
+    fn start_file(&self, writer: &mut SpillWriter, more: u64) {
         if !writer.is_waiting() {
             return;
         }
@@ -187,7 +207,7 @@ impl OutputLog {
             let core = self.core();
             (core.window.len(), core.window.read(&(0..u64::MAX)))
         };
-        if let Some(file) = writer.start(len.saturating_add(more as u64)) {
+        if let Some(file) = writer.start(len.saturating_add(more)) {
             for (_, bytes) in so_far {
                 writer.write(&bytes);
             }

@@ -52,8 +52,8 @@ impl Run {
 }
 
 impl Runs {
-    pub(crate) fn push(&mut self, stream: Stream, len: usize) {
-        let end = end_of(&self.runs) + len as u64;
+    pub(crate) fn push(&mut self, stream: Stream, len: u64) {
+        let end = end_of(&self.runs) + len;
         extend(&mut self.runs, Run::new(end, stream));
         if self.runs.len() == MAX_RUNS {
             self.coarsen();

@@ -116,6 +116,20 @@ impl SpillWriter {
         matches!(self.state, State::Waiting(_))
     }
 
+    /// Whether the file will never grow again.
+    pub(crate) fn is_over(&self) -> bool {
+        match self.state {
+            State::Waiting(_) => false,
+            State::Open { .. } => self.written == self.max_bytes,
+            State::Stopped => true,
+        }
+    }
+
+    /// Writes no more; what was written stays valid.
+    pub(crate) fn stop(&mut self) {
+        self.state = State::Stopped;
+    }
+
     /// Creates the file, with room for its first `bytes` as far as there is any, if that has not been tried yet. On an
     /// error, and without any room, spilling stops for good.
     pub(crate) fn start(&mut self, bytes: u64) -> Option<Arc<SpillFile>> {

@@ -35,6 +35,20 @@ impl Window {
         self.tail.extend(rest);
     }
 
+    /// Counts bytes that are not there. The head is complete then, and the tail begins behind them.
+    pub(crate) fn skip(&mut self, count: u64) {
+        if count > 0 {
+            self.len += count;
+            self.head_budget = self.head.len();
+            self.tail.clear();
+        }
+    }
+
+    /// How much is kept of what is yet to come, if that is the tail alone.
+    pub(crate) fn keeps_last(&self) -> Option<usize> {
+        (self.head.len() == self.head_budget).then_some(self.tail_budget)
+    }
+
     /// Gives back the room for more: a log that has ended may be kept for long.
     pub(crate) fn shrink(&mut self) {
         self.head.shrink_to_fit();
@@ -47,8 +61,8 @@ impl Window {
     }
 
     /// Whether `more` bytes can be appended without losing one.
-    pub(crate) fn fits(&self, more: usize) -> bool {
-        self.len.saturating_add(more as u64) <= (self.head_budget + self.tail_budget) as u64
+    pub(crate) fn fits(&self, more: u64) -> bool {
+        self.len.saturating_add(more) <= (self.head_budget + self.tail_budget) as u64
     }
 
     /// The part of `range` that lies in memory as up to two pieces, in order, each with its start offset.

@@ -107,6 +107,35 @@ async fn a_flood_past_the_disk_cap_is_counted_and_both_ends_stay() {
     assert_eq!(xs as u64 + omitted + "FIRST\n\nLAST\n".len() as u64, 2_000_012);
 }
 
+/// What is left of a flood is exact to the byte, also where most of it was never looked at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_ends_of_a_long_flood_are_exact() {
+    const FIRST: u64 = 10_000_000;
+    const LAST: u64 = 19_999_999;
+    const BYTES: u64 = (LAST - FIRST + 1) * 9 + 3;
+    let fixture = Fixture::with(LocalBashConfig {
+        max_output_bytes: 1_000.0,
+        max_spill_bytes: 5_000.0,
+        ..config()
+    });
+    let process = fixture.start(&format!("seq {FIRST} {LAST}; printf end >&2"));
+    process.ended().await;
+    let read = process
+        .output()
+        .reader(dsh_output::Rendering::Interleaved)
+        .read_from(0, usize::MAX);
+    let lines = |from: u64, to: u64| -> String { (from..=to).map(|number| format!("{number}\n")).collect() };
+    let (head, tail) = (lines(FIRST, FIRST + 600), lines(LAST - 600, LAST) + "end");
+    let expected = format!(
+        "{}\n[{} bytes omitted here; no longer available]\n{}",
+        &head[..5_000],
+        BYTES - 6_000,
+        &tail[tail.len() - 1_000..]
+    );
+    assert_eq!(read.text, expected);
+    assert_eq!((read.next, read.omitted), (BYTES, BYTES - 6_000));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_commands_share_a_cap_on_disk() {
     let fixture = Fixture::with(LocalBashConfig {
