@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::time::Instant;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -17,6 +18,7 @@ pub struct Dialogue {
     stdin: Option<ChildStdin>,
     stdout: Lines<BufReader<ChildStdout>>,
     heard: Vec<Value>,
+    last: Instant,
     log: PathBuf,
 }
 
@@ -30,6 +32,7 @@ impl Dialogue {
             stdin,
             stdout: BufReader::new(stdout).lines(),
             heard: Vec::new(),
+            last: Instant::now(),
             log,
         }
     }
@@ -62,7 +65,14 @@ impl Dialogue {
             None
         };
         let found = timeout(DEADLINE, found).await.ok().flatten();
-        found.unwrap_or_else(|| panic!("no {what}: {:?}\n{}", self.heard, self.log()))
+        found.unwrap_or_else(|| {
+            let silent = self.last.elapsed();
+            let heard: Vec<String> = self.heard.iter().map(Value::to_string).collect();
+            panic!(
+                "no {what}; silent for {silent:?} after {heard:#?}\n{}",
+                self.log()
+            )
+        })
     }
 
     /// Everything that was passed over so far.
@@ -103,6 +113,7 @@ impl Dialogue {
 
     async fn next(&mut self) -> Option<Value> {
         let line = self.stdout.next_line().await.expect("stdout is readable text")?;
+        self.last = Instant::now();
         let message = serde_json::from_str(&line);
         Some(message.unwrap_or_else(|error| panic!("not JSON ({error}): {line:?}")))
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use dsh_subprocess::{ProcessSpec, Stdin};
+use dsh_testkit::eventually;
 use tokio::process::Command;
 
 use crate::dialogue::Dialogue;
@@ -129,7 +130,7 @@ impl Product {
         Dialogue::start(command, log)
     }
 
-    /// The usual end of a test: nothing is left, and nothing wanted to leave this machine.
+    /// The usual end of a test under a guard: nothing is left, and nothing wanted to leave this machine.
     ///
     /// # Panics
     ///
@@ -138,6 +139,17 @@ impl Product {
         self.room.assert_empty();
         let strangers = self.model.strangers();
         assert!(strangers.is_empty(), "not for this machine: {strangers:?}");
+    }
+
+    /// The usual end of a dialogue. Without a guard a product's own helpers may outlive it, for a moment.
+    ///
+    /// # Panics
+    ///
+    /// As [`assert_clean`](Self::assert_clean), at the deadline.
+    pub async fn assert_clean_soon(&self) {
+        let room = &self.room;
+        eventually("the product's helpers to go", || room.processes().is_empty()).await;
+        self.assert_clean();
     }
 }
 

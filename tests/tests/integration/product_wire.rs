@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use dsh_testkit::Gate;
+use dsh_testkit::{Gate, eventually};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -19,8 +19,7 @@ async fn request(codex: &mut Dialogue, id: i64, method: &str, params: Value) -> 
     answer["result"].clone()
 }
 
-/// Everything up to a turn that the model was asked for; returns the ids of the thread and the turn.
-async fn begin(codex: &mut Dialogue, product: &Product) -> (String, String) {
+async fn initialize(codex: &mut Dialogue) {
     let client = json!({"name": "deepseek-harness", "title": "DeepSeek Harness", "version": "0.0.1"});
     let capabilities = json!({"experimentalApi": false, "requestAttestation": false});
     let hello = json!({"clientInfo": client, "capabilities": capabilities});
@@ -28,6 +27,11 @@ async fn begin(codex: &mut Dialogue, product: &Product) -> (String, String) {
     codex
         .say(json!({"jsonrpc": "2.0", "method": "initialized"}))
         .await;
+}
+
+/// Everything up to a turn that the model was asked for; returns the ids of the thread and the turn.
+async fn begin(codex: &mut Dialogue, product: &Product) -> (String, String) {
+    initialize(codex).await;
     let thread = request(
         codex,
         2,
@@ -82,7 +86,7 @@ async fn codex_runs_a_tool_and_answers() {
     assert!(first.body["input"].to_string().contains("the task"), "{first:?}");
     assert_eq!(product.model.requests().len(), 2);
     assert_eq!(codex.end().await.code(), Some(0));
-    product.assert_clean();
+    product.assert_clean_soon().await;
 }
 
 #[tokio::test]
@@ -102,7 +106,7 @@ async fn codex_is_interrupted_in_a_held_request() {
     let turn = turn_completed(&mut codex).await;
     assert_eq!(turn["status"], "interrupted", "{turn}");
     assert_eq!(codex.end().await.code(), Some(0));
-    product.assert_clean();
+    product.assert_clean_soon().await;
 }
 
 #[tokio::test]
@@ -117,7 +121,7 @@ async fn codex_goes_on_when_a_held_request_is_released() {
     assert_eq!(turn_completed(&mut codex).await["status"], "completed");
     assert!(answers(&codex).contains(&"late"), "{:?}", codex.heard());
     codex.end().await;
-    product.assert_clean();
+    product.assert_clean_soon().await;
 }
 
 #[tokio::test]
@@ -137,8 +141,23 @@ async fn codex_tells_what_the_model_server_refused() {
         assert_eq!(turn["error"]["codexErrorInfo"], category, "{turn}");
         codex.end().await;
         assert_eq!(product.model.requests().len(), 1);
-        product.assert_clean();
+        product.assert_clean_soon().await;
     }
+}
+
+/// What [`Product::assert_clean`] is for: plugins are fetched at the start, unless the configuration says otherwise.
+#[tokio::test]
+async fn codex_with_plugins_asks_for_other_machines_and_gets_none() {
+    let product = Product::codex([]).await;
+    let [server, stdio] = codex::APP_SERVER;
+    let mut codex = product.converse(&["-c", "features.plugins=true", server, stdio]);
+    initialize(&mut codex).await;
+    eventually("a request for another machine", || {
+        !product.model.strangers().is_empty()
+    })
+    .await;
+    codex.end().await;
+    eventually("what it started to go", || product.room.processes().is_empty()).await;
 }
 
 async fn task(claude: &mut Dialogue) {
@@ -172,7 +191,7 @@ async fn claude_runs_a_tool_and_answers() {
     assert!(first.body["messages"].to_string().contains("the task"));
     assert_eq!(product.model.requests().len(), 2);
     assert_eq!(claude.end().await.code(), Some(0), "{}", claude.log());
-    product.assert_clean();
+    product.assert_clean_soon().await;
 }
 
 #[tokio::test]
@@ -191,7 +210,7 @@ async fn claude_denies_by_itself_what_its_mode_forbids() {
     );
     assert!(!product.room.file("forbidden").exists());
     claude.end().await;
-    product.assert_clean();
+    product.assert_clean_soon().await;
 }
 
 #[tokio::test]
@@ -215,7 +234,7 @@ async fn claude_terminated_in_a_held_request_has_no_answer() {
             .all(|subtype| *subtype == "error_during_execution"),
         "{subtypes:?}"
     );
-    product.assert_clean();
+    product.assert_clean_soon().await;
 }
 
 #[tokio::test]
@@ -230,5 +249,5 @@ async fn claude_tells_what_the_model_server_refused() {
         "{result}"
     );
     assert_eq!(claude.end().await.code(), Some(1));
-    product.assert_clean();
+    product.assert_clean_soon().await;
 }
