@@ -79,4 +79,4 @@ mod error;
 
 pub use config::{Config, Source, TasksTable, ToolTasksTable};
 pub use error::{AssembleError, ConfigError, Fault};
-pub use service::{AgentCore, ServiceContext};
+pub use service::{AgentCore, Parts, ServiceContext};

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use dsh_agent::AgentRegistry;
+use dsh_agent_loop::{AgentLoop, AgentPlan, CreateError, LedAgent, LoopConfig, ModelChoice};
 use dsh_bash::BashExecutor;
 use dsh_bash_local::LocalBash;
+use dsh_llm::ModelRegistry;
 use dsh_scope::Scope;
+use dsh_session::Session;
 use dsh_subprocess::Launcher;
 use dsh_system_prompt::PromptRegistry;
 use dsh_tasks::TaskRegistry;
 use dsh_tool_bash::Background;
-use dsh_tools::ToolRegistry;
+use dsh_tools::{Approver, ToolRegistry};
 
 use crate::config::Config;
 use crate::error::{AssembleError, ConfigError};
@@ -30,6 +33,50 @@ pub struct ServiceContext {
     pub tasks: TaskRegistry,
     /// Runs commands.
     pub bash: Arc<dyn BashExecutor>,
+    /// Makes agents that work on their own.
+    pub agent_loop: AgentLoop,
+    /// The model that answers unless another one is chosen.
+    pub model: ModelChoice,
+}
+
+/// What a program brings along.
+#[derive(Debug)]
+pub struct Parts {
+    /// How commands are started: that decides what belongs to a command, and what its end proves.
+    pub launcher: Launcher,
+    /// Who answers for which provider.
+    pub models: ModelRegistry,
+}
+
+impl Default for Parts {
+    /// Process groups, and no model.
+    fn default() -> Self {
+        Self {
+            launcher: Launcher::groups(),
+            models: ModelRegistry::new(),
+        }
+    }
+}
+
+impl ServiceContext {
+    /// An agent with a driver that leads `session`, and the configured model. Who may be asked about calls is `approver`.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`] when its id is taken or the services are being shut down. Nothing is left behind then.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn lead(
+        &self,
+        session: Session,
+        approver: Option<Arc<dyn Approver>>,
+    ) -> Result<LedAgent, CreateError> {
+        let mut plan = AgentPlan::new(session, self.model.clone(), self.scope.clone());
+        plan.approver = approver;
+        self.agent_loop.create(plan).await
+    }
 }
 
 /// The assembled services, and the right to shut them down.
@@ -53,11 +100,10 @@ impl AgentCore {
     ///
     /// Outside a tokio runtime.
     pub fn assemble(config: Config) -> Result<Self, AssembleError> {
-        Self::assemble_with(config, Launcher::groups())
+        Self::assemble_with(config, Parts::default())
     }
 
-    /// As [`assemble`](Self::assemble), with a way to start commands that is not process groups: it decides what
-    /// belongs to a command, and what its end proves.
+    /// As [`assemble`](Self::assemble), with what the program brings along.
     ///
     /// # Errors
     ///
@@ -66,7 +112,8 @@ impl AgentCore {
     /// # Panics
     ///
     /// Outside a tokio runtime.
-    pub fn assemble_with(config: Config, launcher: Launcher) -> Result<Self, AssembleError> {
+    pub fn assemble_with(config: Config, parts: Parts) -> Result<Self, AssembleError> {
+        let Parts { launcher, models } = parts;
         let faults = config.faults();
         if !faults.is_empty() {
             return Err(ConfigError::Faults {
@@ -89,6 +136,12 @@ impl AgentCore {
             },
             config.tasks(),
         )?;
+        let deps = dsh_agent_loop::Deps {
+            agents: agents.clone(),
+            tools: tools.clone(),
+            prompts: prompts.clone(),
+            models,
+        };
         let context = ServiceContext {
             scope,
             agents,
@@ -96,6 +149,8 @@ impl AgentCore {
             prompts,
             tasks,
             bash,
+            agent_loop: AgentLoop::new(deps, LoopConfig::default()),
+            model: ModelChoice::new("deepseek", "deepseek-chat"),
         };
         install_tools(&context, config)?;
         Ok(Self { context })
@@ -133,6 +188,8 @@ fn install_tools(context: &ServiceContext, config: Config) -> Result<(), Assembl
         tasks,
         bash,
         agents: _,
+        agent_loop: _,
+        model: _,
     } = context;
     let background = if config.tool_tasks.enabled {
         let deps = dsh_tool_tasks::Deps {

@@ -1,6 +1,6 @@
 //! The services of this program: the bundle, with commands under guards.
 
-use dsh_agent_core::{AgentCore, AssembleError, Config};
+use dsh_agent_core::{AgentCore, AssembleError, Config, Parts};
 use dsh_subprocess::{GuardConfig, Launcher};
 
 /// Puts the services together. Commands run under guards of this very program, where the system has what that needs;
@@ -10,5 +10,9 @@ pub(crate) fn assemble(config: Config) -> Result<AgentCore, AssembleError> {
         tracing::warn!("commands run in process groups only: {error}");
         Launcher::groups()
     });
-    AgentCore::assemble_with(config, launcher)
+    let parts = Parts {
+        launcher,
+        ..Parts::default()
+    };
+    AgentCore::assemble_with(config, parts)
 }
