@@ -49,7 +49,7 @@
 //!
 //! # What the model sees
 //!
-//! A model sees what is in the log and nothing else. A request is [`derive`]d from all events strictly before its
+//! A model sees what is in the log and nothing else. A request is [derived](derive()) from all events strictly before its
 //! `step/start`, under the header that was logged last, at the latest directly after it; [`request_at`] rebuilds it from
 //! the log alone. A [`Derivation`] keeps up with a log at the cost of what is new in it.
 //!

@@ -54,7 +54,8 @@ impl Session {
         Self::build(SessionHeader::new(id, cwd), Log::default(), None)
     }
 
-    /// The session of a file, with what was loaded from it. Events get into the file by [`flush`](Self::flush).
+    /// The session of a file, with what was loaded from it. Events get into the file by [`flush`](Self::flush); it stays
+    /// locked until the last handle to the session, feeds included, is gone.
     pub fn persisted(mut file: SessionFile) -> Self {
         let log = file.take_loaded();
         Self::build(file.header().clone(), log, Some(file))
