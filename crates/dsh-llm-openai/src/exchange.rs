@@ -12,8 +12,8 @@ use hyper::{Request, Response};
 
 use crate::connect::Connection;
 
-/// The most bytes of the head of an answer.
-const MAX_HEAD: usize = 64 << 10;
+/// The most bytes that are buffered at once. The head of an answer has to fit; what a read brings may exceed it once.
+const MAX_BUFFER: usize = 64 << 10;
 
 /// An answer whose head has come. Whoever reads it drives the connection; dropping it closes the socket at once.
 pub(crate) struct Exchange {
@@ -31,7 +31,7 @@ impl Exchange {
         request: Request<Full<Bytes>>,
     ) -> hyper::Result<(Parts, Self)> {
         let mut builder = http1::Builder::new();
-        builder.max_buf_size(MAX_HEAD);
+        builder.max_buf_size(MAX_BUFFER);
         let (mut sender, connection) = builder.handshake(connection).await?;
         let mut connection = Driver(Some(Box::pin(connection)));
         let mut answer = pin!(sender.send_request(request));

@@ -93,7 +93,7 @@
 //!
 //! # Bounds
 //!
-//! The head of an answer has at most 64 KiB, an event 4 MiB, an answer 32 MiB and 1024 blocks, and a provider's words in
+//! The head of an answer has about 64 KiB at most, an event 4 MiB, an answer 32 MiB and 1024 blocks, and a provider's words in
 //! an error 500 characters. The stream itself holds one event, not the answer.
 //!
 //! # Cancelling

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use dsh_llm::{Chunk, ModelError};
 
 use super::server::{CHUNKED, STREAM, Server, flood, text};
-use super::{config, send, soon};
+use super::{ask, config, send, soon};
 
 /// What the sockets of both sides may hold besides what the client takes.
 const SOCKETS: usize = 16 << 20;
@@ -67,6 +67,16 @@ async fn an_endless_head_is_refused() {
         let (error, taken) = flooded(head, with).await;
         assert_eq!(error.code, "MALFORMED_RESPONSE", "{error}");
         assert!(taken < SOCKETS, "{taken}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_beyond_the_bound_is_refused_also_when_it_ends() {
+    for (size, code) in [(60 << 10, "STREAM_CLOSED"), (200 << 10, "MALFORMED_RESPONSE")] {
+        let value = "x".repeat(size);
+        let head = STREAM.replacen("\r\n", &format!("\r\nx: {value}\r\n"), 1);
+        let server = Server::says(head);
+        assert_eq!(ask(config(&server.url())).await.unwrap_err().code, code);
     }
 }
 
