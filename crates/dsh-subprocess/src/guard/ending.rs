@@ -24,6 +24,9 @@ const SURVIVORS_PACE: Duration = Duration::from_secs(1);
 /// How much later than survivors an end is told in which nobody is seen: whoever was killed just now is waited for first.
 const UNSEEN: Duration = Duration::from_millis(500);
 
+/// How often members are looked for who are to be told to end, while members exit all the time.
+const PASSES: u32 = 16;
+
 /// Whether the leader's number is surely its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leader {
@@ -65,9 +68,17 @@ pub(super) fn term(leader: Pid, state: Leader) {
         }
     };
     before.iter().for_each(&mut tell);
-    // Again for whoever was missed: its parent went meanwhile, it was just being born, or it was in the group when it
-    // was met and left before the group was told.
-    members().iter().for_each(tell);
+    // Again for whoever was missed: it was just being born, or it was in the group when it was met and left before the
+    // group was told; and again for whoever was below somebody who exited meanwhile, of whom there are many now.
+    let mut exited = HashSet::new();
+    for _ in 0..PASSES {
+        let met = walk(&|_| false, &mut |member| tell(&member));
+        let before = exited.len();
+        exited.extend(met);
+        if exited.len() == before {
+            return;
+        }
+    }
 }
 
 /// The KILLs, until somebody sees that nobody is left.

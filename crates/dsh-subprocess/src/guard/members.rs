@@ -5,6 +5,7 @@
 //! open a descriptor for the process, read whose child it is, see by the descriptors that neither it nor its
 //! parent had exited by then. A parent that had not exited still had its number, so the child was its child.
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
@@ -43,18 +44,23 @@ impl Seen {
 
 /// Calls `visit` for each member below this process, children before their parent. The children of this process
 /// that `spared` names are left out, with all below them.
-pub(super) fn walk(spared: &dyn Fn(Pid) -> bool, visit: &mut dyn FnMut(Seen)) {
+///
+/// Returns who had exited when it was met. What was below it went elsewhere, perhaps to where this walk had been before;
+/// another walk that meets no others who have exited has missed nobody for this reason.
+pub(super) fn walk(spared: &dyn Fn(Pid) -> bool, visit: &mut dyn FnMut(Seen)) -> HashSet<Pid> {
+    let mut exited = HashSet::new();
     for pid in children(getpid()) {
         if !spared(pid) {
-            descend(pid, getpid(), &|| true, visit);
+            descend(pid, getpid(), &|| true, visit, &mut exited);
         }
     }
+    exited
 }
 
 /// As [`walk`], below another process. Shows nobody once that has exited, whoever has its number then.
 pub(crate) fn walk_below(root: Pid, process: &OwnedFd, visit: &mut dyn FnMut(Seen)) {
     for pid in children(root) {
-        descend(pid, root, &|| !has_exited(process), visit);
+        descend(pid, root, &|| !has_exited(process), visit, &mut HashSet::new());
     }
 }
 
@@ -81,12 +87,23 @@ pub(crate) fn has_exited(process: &OwnedFd) -> bool {
     is_readable(process, Duration::ZERO)
 }
 
-fn descend(pid: Pid, parent: Pid, parent_lives: &dyn Fn() -> bool, visit: &mut dyn FnMut(Seen)) {
+fn descend(
+    pid: Pid,
+    parent: Pid,
+    parent_lives: &dyn Fn() -> bool,
+    visit: &mut dyn FnMut(Seen),
+    exited: &mut HashSet<Pid>,
+) {
     let Some(seen) = Seen::child_of(pid, parent).filter(|_| parent_lives()) else {
+        exited.insert(pid);
         return;
     };
     for child in children(pid) {
-        descend(child, pid, &|| !has_exited(&seen.process), visit);
+        descend(child, pid, &|| !has_exited(&seen.process), visit, exited);
+    }
+    // Otherwise the list was all that was below it.
+    if has_exited(&seen.process) {
+        exited.insert(pid);
     }
     visit(seen);
 }

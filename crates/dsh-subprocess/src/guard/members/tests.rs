@@ -159,3 +159,17 @@ fn a_stranger_that_takes_a_number_that_was_listed_is_no_member() {
         }
     });
 }
+
+#[test]
+fn a_walk_tells_who_had_exited_because_what_was_below_is_elsewhere() {
+    let mut family = Family::new();
+    let shell = Pid::from_child(&family.shell);
+    assert!(!walk(&|_| false, &mut |_| ()).contains(&shell));
+    family.shell.kill().unwrap();
+    while Seen::child_of(shell, getpid()).is_some() {
+        std::thread::yield_now();
+    }
+    let mut met = Vec::new();
+    assert!(walk(&|_| false, &mut |seen| met.push(seen.pid)).contains(&shell));
+    assert!(!met.iter().any(|pid| family.members.contains(pid)));
+}
