@@ -120,3 +120,79 @@ async fn many_calls_at_once_are_all_served() {
     }
     server.close().await;
 }
+
+/// Changes the soft limit of a process.
+fn limit(pid: u32, what: &str, value: &str) {
+    let mut prlimit = std::process::Command::new("prlimit");
+    prlimit.args(["--pid", &pid.to_string(), &format!("--{what}={value}:")]);
+    assert!(prlimit.status().expect("prlimit runs").success());
+}
+
+fn mapped(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let size = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmSize:"))
+        .expect("a size");
+    size.trim()
+        .trim_end_matches(" kB")
+        .parse::<u64>()
+        .expect("a number")
+        * 1024
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .expect("it lives")
+        .flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let pids = lists.flat_map(|list| {
+        list.split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect::<Vec<_>>()
+    });
+    pids.collect()
+}
+
+/// A start that fails is told with its reason, in the foreground and in the background, and the next command works when
+/// there is room again.
+async fn fails_with(server: &mut Server, reason: &str) {
+    let arguments = json!({"command": "echo hi", "description": "d"});
+    let reply = server.call("bash", arguments).await;
+    assert!(reply.error().contains(reason), "{reply:?}");
+    let id = server.background("echo hi").await;
+    let reply = server.wait(&id).await;
+    assert!(reply.text().contains("[status: failed"), "{reply:?}");
+    assert!(reply.text().contains(reason), "{reply:?}");
+}
+
+#[tokio::test]
+async fn a_want_of_descriptors_fails_the_call_with_its_reason_and_passes() {
+    let mut server = Server::start().await;
+    server.bash("true").await;
+    let pid = server.pid();
+    // All these numbers are in use.
+    limit(pid, "nofile", "8");
+    fails_with(&mut server, "EMFILE").await;
+    limit(pid, "nofile", "1000");
+    assert_eq!(server.bash("echo hi").await.ok(), "hi\n");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_want_of_memory_fails_the_call_with_its_reason_and_passes() {
+    let mut server = Server::start().await;
+    server.bash("true").await;
+    let supervisor = children(server.pid())[0];
+    eventually("ready guards", || children(supervisor).len() >= 8).await;
+    for guard in children(supervisor) {
+        // Room for what it has, not for the stack that a new process starts on.
+        limit(guard, "as", &mapped(guard).to_string());
+    }
+    fails_with(&mut server, "ENOMEM").await;
+    for guard in children(supervisor) {
+        limit(guard, "as", "unlimited");
+    }
+    assert_eq!(server.bash("echo hi").await.ok(), "hi\n");
+    server.close().await;
+}
