@@ -27,8 +27,10 @@
 //! (`setsid`, `nohup`, a double fork, a shell with job control) is still below it. It TERMs the leader's group as one,
 //! then once every member outside of it. When this program is killed, every guard sees that and ends its tree: TERM, half
 //! a second, KILL. When a command kills its guard, the guard's parent, the supervisor, ends the rest of the tree and tells so
-//! ([`LeaderExit::GuardLost`], [`Proof::Supervisor`]); when it stops it, the supervisor lets it go on. Only a
-//! command that kills both can escape, and then the end says [`Proof::NotProven`]. The guards hold no
+//! ([`LeaderExit::GuardLost`], [`Proof::Supervisor`]); when it stops it, the supervisor lets it go on, and when it stops both, this
+//! program does, or the kernel when this program is killed. Only a command that kills the supervisor and kills or stops
+//! its guard can escape: with both killed the end says [`Proof::NotProven`], and with a stopped guard the command outlives
+//! this program if that is killed. The guards hold no
 //! environment and no arguments of a command where others could read them.
 //!
 //! # Limits
