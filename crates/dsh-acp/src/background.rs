@@ -1,0 +1,80 @@
+//! The tasks that an agent has in the background, for editors that want to show them.
+//!
+//! ACP 1 has no update for work that outlives its turn. Metadata of a session has one, `session_info_update`, and its
+//! `_meta` is ours: every editor understands the update, and one that knows the key can show a list. A plan would be
+//! shown by more of them, but it is the model's list of what it means to do.
+
+use std::sync::Arc;
+
+use agent_client_protocol::v1::schema::{Meta, SessionInfoUpdate, SessionUpdate};
+use dsh_agent::Agent;
+use dsh_scope::ScopeClosed;
+use dsh_tasks::{TaskRegistry, TaskSnapshot};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// The key in `_meta`.
+const KEY: &str = "dsh/tasks";
+
+/// The live tasks of one agent, and whether the editor knows of them.
+pub(crate) struct Background {
+    tasks: TaskRegistry,
+    agent: Arc<Agent>,
+    changed: watch::Receiver<()>,
+    told: Vec<Value>,
+}
+
+impl Background {
+    /// # Errors
+    ///
+    /// [`ScopeClosed`] when the agent is being disposed.
+    pub(crate) fn new(tasks: TaskRegistry, agent: Arc<Agent>) -> Result<Self, ScopeClosed<()>> {
+        let (tick, changed) = watch::channel(());
+        let session = agent.id().clone();
+        tasks.on_change(agent.scope(), move |owner| {
+            if owner.is_none_or(|owner| *owner == session) {
+                tick.send_replace(());
+            }
+        })?;
+        Ok(Self {
+            tasks,
+            agent,
+            changed,
+            told: Vec::new(),
+        })
+    }
+
+    /// Waits for a change; for ever when there will be none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Only waits.
+    pub(crate) async fn changed(&mut self) {
+        if self.changed.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// What the editor does not know yet, if anything.
+    pub(crate) fn news(&mut self) -> Option<SessionUpdate> {
+        let tasks = self.tasks.list(Some(&self.agent));
+        let live = tasks.iter().filter(|task| !task.status.is_terminal());
+        let live: Vec<Value> = live.map(shown).collect();
+        if live == self.told {
+            return None;
+        }
+        self.told.clone_from(&live);
+        let meta = Meta::from_iter([(KEY.to_owned(), Value::Array(live))]);
+        Some(SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(meta)))
+    }
+}
+
+fn shown(task: &TaskSnapshot) -> Value {
+    json!({
+        "id": task.id.as_str(),
+        "kind": task.kind.as_str(),
+        "label": task.label_line(),
+        "status": task.status.as_str(),
+        "startedAt": task.started_at,
+    })
+}

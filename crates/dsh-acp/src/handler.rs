@@ -1,0 +1,243 @@
+//! What is done for each request of the editor.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_client_protocol::v1::schema::{
+    AgentCapabilities, AuthenticateRequest, AuthenticateResponse, CancelNotification, ClientCapabilities,
+    CloseSessionRequest, CloseSessionResponse, ContentBlock as Block, Implementation, InitializeRequest,
+    InitializeResponse, LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse, SessionCapabilities, SessionCloseCapabilities,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SystemPrompt,
+};
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{Client, Error, JsonRpcResponse};
+use dsh_llm::ContentBlock;
+use dsh_session::{Message, MessageSource, Session, SessionId};
+
+use crate::card::Terminals;
+use crate::config::MODEL;
+use crate::connection::{Capabilities, Connection};
+use crate::error::{invalid, not_found};
+use crate::feed::Notices;
+use crate::sessions::Open;
+use crate::transcript::Telling;
+
+/// Why a session is stopped.
+const CANCEL: &str = "session/cancel";
+
+type Editor = ConnectionTo<Client>;
+
+impl Connection {
+    pub(crate) fn initialize(&self, request: &InitializeRequest) -> InitializeResponse {
+        self.set_capabilities(capabilities(&request.client_capabilities));
+        let sessions = SessionCapabilities::new().close(SessionCloseCapabilities::new());
+        let capabilities = AgentCapabilities::new()
+            .load_session(true)
+            .session_capabilities(sessions);
+        InitializeResponse::new(request.protocol_version)
+            .agent_capabilities(capabilities)
+            .agent_info(Implementation::new("dsh", env!("CARGO_PKG_VERSION")))
+    }
+
+    pub(crate) fn authenticate(&self, _: AuthenticateRequest) -> AuthenticateResponse {
+        AuthenticateResponse::new()
+    }
+
+    pub(crate) async fn new_session(
+        self: Arc<Self>,
+        request: NewSessionRequest,
+        editor: Editor,
+    ) -> Result<NewSessionResponse, Error> {
+        let NewSessionRequest {
+            cwd,
+            additional_directories,
+            mcp_servers,
+            system_prompt,
+            ..
+        } = request;
+        check(&cwd, &additional_directories, mcp_servers.len(), system_prompt.as_ref())?;
+        let session = self.with_store(move |store| store.create(cwd)).await?;
+        let open = self.open(session, editor, Telling::Live).await?;
+        let response = NewSessionResponse::new(open.led.agent().id().to_string());
+        Ok(response.config_options(vec![self.models().option(&open.led.model())]))
+    }
+
+    pub(crate) async fn load_session(
+        self: Arc<Self>,
+        request: LoadSessionRequest,
+        editor: Editor,
+    ) -> Result<LoadSessionResponse, Error> {
+        let LoadSessionRequest {
+            cwd,
+            additional_directories,
+            mcp_servers,
+            system_prompt,
+            session_id,
+            ..
+        } = request;
+        check(&cwd, &additional_directories, mcp_servers.len(), system_prompt.as_ref())?;
+        if self.session(&session_id.0).is_ok() {
+            return Err(invalid(format_args!(
+                "session {session_id} is open: close it before it is loaded"
+            )));
+        }
+        let session: Session = self
+            .with_store(move |store| store.load(&session_id.0, &cwd))
+            .await?;
+        let open = self.open(session, editor, Telling::Replay).await?;
+        Ok(LoadSessionResponse::new().config_options(vec![self.models().option(&open.led.model())]))
+    }
+
+    pub(crate) async fn close_session(
+        self: Arc<Self>,
+        request: CloseSessionRequest,
+    ) -> Result<CloseSessionResponse, Error> {
+        let id = &request.session_id.0;
+        let open = self.take_session(id).ok_or_else(|| unknown(id))?;
+        open.close().await;
+        // The last handle: the session's file is free again when the answer is there.
+        drop(open);
+        Ok(CloseSessionResponse::new())
+    }
+
+    /// Takes a prompt in; its turn answers it.
+    pub(crate) fn prompt(&self, request: PromptRequest, responder: Responder<PromptResponse>) -> Result<(), Error> {
+        let taken = self
+            .session(&request.session_id.0)
+            .and_then(|open| Ok((open, content(request.prompt)?)));
+        match taken {
+            Ok((open, content)) => begin(&open, content, responder),
+            Err(error) => responder.respond_with_error(error),
+        }
+    }
+
+    pub(crate) fn cancel(&self, request: &CancelNotification) {
+        match self.session(&request.session_id.0) {
+            Ok(open) => {
+                open.prompt.cancel();
+                open.led.agent().cancel(CANCEL);
+            }
+            Err(error) => tracing::debug!("acp: nothing to cancel: {error}"),
+        }
+    }
+
+    pub(crate) fn set_config_option(
+        &self,
+        request: &SetSessionConfigOptionRequest,
+    ) -> Result<SetSessionConfigOptionResponse, Error> {
+        let open = self.session(&request.session_id.0)?;
+        if &*request.config_id.0 != MODEL {
+            return Err(invalid(format_args!("there is no option {:.64}", request.config_id)));
+        }
+        let value = request
+            .value
+            .as_value_id()
+            .ok_or_else(|| invalid("the model is chosen by the id of a value"))?;
+        let model = self
+            .models()
+            .get(&value.0)
+            .ok_or_else(|| invalid(format_args!("there is no model {value:.64}")))?;
+        open.led.set_model(model.clone());
+        let options = vec![self.models().option(model)];
+        Ok(SetSessionConfigOptionResponse::new(options))
+    }
+
+    fn session(&self, id: &Arc<str>) -> Result<Arc<Open>, Error> {
+        self.open_session(&SessionId::new(id.clone()))
+            .ok_or_else(|| unknown(id))
+    }
+
+    fn take_session(&self, id: &Arc<str>) -> Option<Arc<Open>> {
+        self.remove_session(&SessionId::new(id.clone()))
+    }
+}
+
+/// Answers with what comes of the work, whenever it does.
+pub(crate) async fn answer<T: JsonRpcResponse>(
+    responder: Responder<T>,
+    work: impl Future<Output = Result<T, Error>>,
+) {
+    if let Err(error) = responder.respond_with_result(work.await) {
+        tracing::debug!("acp: a request was not answered: {error}");
+    }
+}
+
+fn begin(open: &Open, content: Vec<ContentBlock>, responder: Responder<PromptResponse>) -> Result<(), Error> {
+    let agent = open.led.agent().clone();
+    let from = agent.session().len();
+    if let Err(responder) = open.prompt.take(responder, from) {
+        return responder.respond_with_error(invalid("a prompt of this session is in flight: cancel it first"));
+    }
+    let message = Message {
+        content,
+        source: MessageSource::User,
+    };
+    if let Err(error) = agent.follow_up(message) {
+        tracing::debug!("acp: {error}");
+        open.prompt.cancel();
+    }
+    let prompt = Arc::clone(&open.prompt);
+    let watch = open.running.track_future(async move {
+        agent.when_idle().await;
+        prompt.at_rest(from, &agent.session().events_from(from));
+    });
+    open.spawn("acp prompt", watch);
+    Ok(())
+}
+
+fn capabilities(editor: &ClientCapabilities) -> Capabilities {
+    let terminal = editor.meta.as_ref().and_then(|meta| meta.get("terminal_output"));
+    let notices = editor.session.as_ref().and_then(|session| session.notices.as_ref());
+    Capabilities {
+        terminals: match terminal.and_then(serde_json::Value::as_bool) {
+            Some(true) => Terminals::Shown,
+            Some(false) | None => Terminals::AsText,
+        },
+        notices: match notices {
+            Some(_) => Notices::Shown,
+            None => Notices::Unknown,
+        },
+    }
+}
+
+/// What a session may not ask for.
+fn check(
+    cwd: &Path,
+    additional_directories: &[PathBuf],
+    mcp_servers: usize,
+    system_prompt: Option<&SystemPrompt>,
+) -> Result<(), Error> {
+    if !cwd.is_absolute() {
+        return Err(invalid(format_args!("cwd {} is not absolute", cwd.display())));
+    }
+    if !additional_directories.is_empty() {
+        return Err(invalid("additionalDirectories is not supported"));
+    }
+    if mcp_servers > 0 {
+        return Err(invalid("mcpServers is not supported"));
+    }
+    if system_prompt.is_some() {
+        return Err(invalid("systemPrompt is not supported"));
+    }
+    Ok(())
+}
+
+/// What the model is told. A link to a resource is a Markdown link.
+fn content(prompt: Vec<Block>) -> Result<Vec<ContentBlock>, Error> {
+    let block = |block| match block {
+        Block::Text(text) => Ok(ContentBlock::text(text.text)),
+        Block::ResourceLink(link) => Ok(ContentBlock::text(format!("[{}]({})", link.name, link.uri))),
+        Block::Image(_) => Err(invalid("images are not supported in a prompt")),
+        Block::Audio(_) => Err(invalid("audio is not supported in a prompt")),
+        _ => Err(invalid("only text and resource_link are supported in a prompt")),
+    };
+    if prompt.is_empty() {
+        return Err(invalid("the prompt is empty"));
+    }
+    prompt.into_iter().map(block).collect()
+}
+
+fn unknown(id: &str) -> Error {
+    not_found(format_args!("session {id:.64} is not open"))
+}
