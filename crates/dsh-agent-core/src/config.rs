@@ -1,13 +1,19 @@
 //! What a deployment can set: one table per crate.
 
+mod agent;
 mod decode;
 mod load;
+mod model;
 
+pub use agent::{AgentTable, ApprovalTable};
 pub use load::Source;
+pub use model::{ModelOverrides, ModelTable, Provider};
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use dsh_agent::WakePolicy;
+use dsh_agent_loop::LoopConfig;
 use dsh_bash_local::LocalBashConfig;
 use dsh_tasks::{MAX_LIMIT, TasksConfig, Vocabulary};
 use dsh_tool_bash::ToolBashConfig;
@@ -17,6 +23,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, Fault};
 
+/// The tool that is always there.
+const BASH: &str = "bash";
+
 /// The whole configuration. Absent keys have their defaults; unknown ones are refused.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -25,6 +34,12 @@ pub struct Config {
     #[serde(with = "VocabularyName")]
     #[schemars(with = "VocabularyName")]
     pub vocabulary: Vocabulary,
+    /// The model that answers.
+    pub model: ModelTable,
+    /// How agents work.
+    pub agent: AgentTable,
+    /// What a person is asked about before it is done.
+    pub approval: ApprovalTable,
     /// The task registry.
     pub tasks: TasksTable,
     /// The tools that read, list and kill tasks.
@@ -65,6 +80,21 @@ pub struct ToolTasksTable {
     /// The most bytes of a stream that one read shows: of more it shows head and tail, and says what it left out.
     #[schemars(range(min = 1))]
     pub max_read_bytes: usize,
+    /// Whether the end of a task wakes an idle agent.
+    pub completion_delivery: CompletionDelivery,
+    /// How often in a row it does, until a person says something.
+    pub max_consecutive_wakes: u32,
+}
+
+/// Whether the end of a task wakes an idle agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CompletionDelivery {
+    /// It opens a turn.
+    #[default]
+    Wakeup,
+    /// It waits for the next turn.
+    Quiet,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -93,7 +123,10 @@ impl Config {
 
     /// Everything about the values that their types cannot say.
     pub(crate) fn faults(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
+        let tools = self.tool_names();
+        let mut faults = self.model.faults();
+        faults.extend(self.agent.faults(&tools));
+        faults.extend(self.approval.faults(&tools));
         let limit = self.tasks.max_concurrent_tasks_per_owner;
         if !(1..=MAX_LIMIT).contains(&limit) {
             faults.push(Fault::new(
@@ -127,6 +160,24 @@ impl Config {
         faults
     }
 
+    /// The tools that there are under this configuration.
+    fn tool_names(&self) -> Vec<&'static str> {
+        let words = self.vocabulary;
+        let mut names = vec![BASH];
+        if self.tool_tasks.enabled {
+            names.extend([words.output_tool(), words.list_tool(), words.kill_tool()]);
+        }
+        names
+    }
+
+    /// The settings of the loop.
+    pub(crate) fn agent_loop(&self) -> LoopConfig {
+        LoopConfig {
+            wake: self.tool_tasks.wake_policy(),
+            ..self.agent.settings()
+        }
+    }
+
     /// The registry's settings. Values out of range, which [`faults`](Self::faults) names, are put into it.
     pub(crate) fn tasks(&self) -> TasksConfig {
         let limit = self.tasks.max_concurrent_tasks_per_owner;
@@ -147,6 +198,15 @@ impl ToolTasksTable {
             max_wait_timeout_ms: self.max_wait_timeout_ms,
             max_read_bytes: self.max_read_bytes,
             ..ToolTasksConfig::default()
+        }
+    }
+
+    fn wake_policy(&self) -> WakePolicy {
+        match self.completion_delivery {
+            CompletionDelivery::Wakeup => WakePolicy::Wake {
+                max_consecutive: self.max_consecutive_wakes,
+            },
+            CompletionDelivery::Quiet => WakePolicy::Quiet,
         }
     }
 }
@@ -180,6 +240,11 @@ impl Default for ToolTasksTable {
             wait_timeout_ms,
             max_wait_timeout_ms,
             max_read_bytes,
+            completion_delivery: CompletionDelivery::default(),
+            max_consecutive_wakes: match WakePolicy::default() {
+                WakePolicy::Wake { max_consecutive } => max_consecutive,
+                WakePolicy::Quiet => 0,
+            },
         }
     }
 }

@@ -54,6 +54,9 @@ pub enum AssembleError {
     /// The tools that read, list and kill tasks.
     #[error("cannot install the task tools: {0}")]
     ToolTasks(#[from] dsh_tool_tasks::InstallError),
+    /// The rule about what is asked for.
+    #[error("cannot install the approval rule: {0}")]
+    Approval(#[from] dsh_tools::RegisterError),
     /// The `bash` tool.
     #[error("cannot install the bash tool: {0}")]
     ToolBash(#[from] dsh_tool_bash::InstallError),

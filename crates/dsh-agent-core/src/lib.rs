@@ -43,6 +43,19 @@
 //! ```toml
 //! vocabulary = "task"                     # or "job"
 //!
+//! [model]
+//! provider = "deepseek"                   # or "openai", "compatible", "scripted"
+//! name = "deepseek-chat"
+//! max_tokens = 8000                       # without it, the provider's own limit
+//!
+//! [agent]
+//! max_parallel_tool_calls = 10
+//! persona = "You review code."
+//! tool_order = ["bash", "<unlisted-tools>"]
+//!
+//! [approval]
+//! ask = ["bash"]                          # without it, nobody is asked
+//!
 //! [tasks]
 //! max_concurrent_tasks_per_owner = 10
 //! retained_unowned = 100
@@ -53,6 +66,8 @@
 //! wait_timeout_ms = 30000.0
 //! max_wait_timeout_ms = 600000.0
 //! max_read_bytes = 64000
+//! completion_delivery = "wakeup"          # or "quiet"
+//! max_consecutive_wakes = 3
 //!
 //! [bash]
 //! timeout_ms = 120000.0
@@ -73,10 +88,20 @@
 
 mod service;
 
+mod approval;
+mod continuity;
+mod lineage;
+mod models;
+mod prompt;
+
 mod config;
 
 mod error;
 
-pub use config::{Config, Source, TasksTable, ToolTasksTable};
+pub use config::{
+    AgentTable, ApprovalTable, CompletionDelivery, Config, ModelOverrides, ModelTable, Provider, Source,
+    TasksTable, ToolTasksTable,
+};
 pub use error::{AssembleError, ConfigError, Fault};
+pub use models::{Models, ModelsError};
 pub use service::{AgentCore, Parts, ServiceContext};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dsh_agent::AgentRegistry;
-use dsh_agent_loop::{AgentLoop, AgentPlan, CreateError, LedAgent, LoopConfig, ModelChoice};
+use dsh_agent_loop::{AgentLoop, AgentPlan, CreateError, LedAgent, ModelChoice};
 use dsh_bash::BashExecutor;
 use dsh_bash_local::LocalBash;
 use dsh_llm::ModelRegistry;
@@ -15,8 +15,11 @@ use dsh_tasks::TaskRegistry;
 use dsh_tool_bash::Background;
 use dsh_tools::{Approver, ToolRegistry};
 
+use crate::approval::AskFirst;
 use crate::config::Config;
+use crate::continuity;
 use crate::error::{AssembleError, ConfigError};
+use crate::prompt::{self, Place};
 
 /// Handles to all services. Cheap to clone; none of them owns another.
 #[derive(Clone)]
@@ -37,6 +40,7 @@ pub struct ServiceContext {
     pub agent_loop: AgentLoop,
     /// The model that answers unless another one is chosen.
     pub model: ModelChoice,
+    persona: Arc<str>,
 }
 
 /// What a program brings along.
@@ -61,6 +65,10 @@ impl Default for Parts {
 impl ServiceContext {
     /// An agent with a driver that leads `session`, and the configured model. Who may be asked about calls is `approver`.
     ///
+    /// Where the session had tasks under an earlier harness, they are there, ended, and ends that nobody was told of are in
+    /// the inbox: they open no turn, and go into the first one. Notices that nobody took are logged when the agent is
+    /// disposed, so they are not lost with it.
+    ///
     /// # Errors
     ///
     /// [`CreateError`] when its id is taken or the services are being shut down. Nothing is left behind then.
@@ -75,6 +83,12 @@ impl ServiceContext {
     ) -> Result<LedAgent, CreateError> {
         let mut plan = AgentPlan::new(session, self.model.clone(), self.scope.clone());
         plan.approver = approver;
+        let place = match plan.session.cwd() {
+            Some(_) => Place::Known,
+            None => Place::Unknown,
+        };
+        plan.sections = prompt::sections(place, &self.persona);
+        plan.compose = Some(continuity::compose(self.tasks.clone()));
         self.agent_loop.create(plan).await
     }
 }
@@ -149,8 +163,9 @@ impl AgentCore {
             prompts,
             tasks,
             bash,
-            agent_loop: AgentLoop::new(deps, LoopConfig::default()),
-            model: ModelChoice::new("deepseek", "deepseek-chat"),
+            agent_loop: AgentLoop::new(deps, config.agent_loop()),
+            model: config.model.choice(),
+            persona: config.agent.persona.as_str().into(),
         };
         install_tools(&context, config)?;
         Ok(Self { context })
@@ -190,7 +205,12 @@ fn install_tools(context: &ServiceContext, config: Config) -> Result<(), Assembl
         agents: _,
         agent_loop: _,
         model: _,
+        persona: _,
     } = context;
+    if !config.approval.ask.is_empty() {
+        let ask = AskFirst(config.approval.ask.iter().cloned().collect());
+        drop(tools.policy(scope, Arc::new(ask))?);
+    }
     let background = if config.tool_tasks.enabled {
         let deps = dsh_tool_tasks::Deps {
             tools: tools.clone(),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::snapshot::TaskStatus;
+
 /// How a task ended, as its producer saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -68,6 +70,13 @@ impl Outcome {
     /// It could not be started, or its machinery broke.
     pub fn failed() -> Self {
         Self::with(OutcomeStatus::Failed)
+    }
+
+    /// The one whose status has this word: `completed`, `killed`, `failed`.
+    pub fn with_word(status: &str) -> Option<Self> {
+        let all = [Self::completed(), Self::killed(), Self::failed()];
+        all.into_iter()
+            .find(|outcome| TaskStatus::from(outcome.status).as_str() == status)
     }
 
     /// Adds what the kind has to say about the end: `exit code: 3`.

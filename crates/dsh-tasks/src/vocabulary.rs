@@ -2,6 +2,7 @@
 
 use crate::{
     id::TaskId,
+    outcome::Outcome,
     render::{age, capped, label_line},
     snapshot::TaskSnapshot,
 };
@@ -106,6 +107,33 @@ impl Vocabulary {
             "background {word} {} ({}: {label}) finished {line}. Read its output with {tool}.",
             snapshot.id, snapshot.kind
         )
+    }
+
+    /// The end that a [`notice`](Self::notice) tells, read back from its text; its cause and what survived are in the
+    /// detail. `None` if this is none.
+    ///
+    /// ```
+    /// # use dsh_tasks::Vocabulary;
+    /// let notice = "background task bash-1 (bash: make) finished [status: completed, exit code: 3]. Read its output \
+    ///     with task_output.";
+    /// let outcome = Vocabulary::end_in_notice(notice).expect("a notice");
+    /// assert_eq!(outcome.status(), dsh_tasks::OutcomeStatus::Completed);
+    /// assert!(Vocabulary::end_in_notice("finished").is_none());
+    /// ```
+    pub fn end_in_notice(text: &str) -> Option<Outcome> {
+        let sentence = text.lines().next()?;
+        // A label may hold anything; the status comes after it.
+        let (_, line) = sentence.rsplit_once(" finished [status: ")?;
+        let (line, _) = line.rsplit_once("]. Read its output with ")?;
+        let (status, detail) = match line.split_once(", ") {
+            Some((status, detail)) => (status, Some(detail)),
+            None => (line, None),
+        };
+        let outcome = Outcome::with_word(status)?;
+        Some(match detail {
+            Some(detail) => outcome.detail(detail),
+            None => outcome,
+        })
     }
 
     /// The sentence that tells an owner of a silence, and the last line that came before it.

@@ -55,11 +55,12 @@ impl BashTool {
             exit: &result.exit,
         }
         .text();
-        let output = ToolOutput::text(text).value(value(&result));
-        Ok(match adopted {
-            Some(unheard) => output.delivers(unheard),
-            None => output,
-        })
+        let mut value = value(&result);
+        let Some(Adopted { id, word, unheard }) = adopted else {
+            return Ok(ToolOutput::text(text).value(value));
+        };
+        value[format!("{word}Id")] = json!(id.as_str());
+        Ok(ToolOutput::text(text).value(value).delivers(unheard))
     }
 
     /// Decides about the processes that the command left running, and says what became of them. What was adopted ends
@@ -69,7 +70,7 @@ impl BashTool {
         command: &str,
         result: &RunResult,
         ctx: &ToolContext,
-    ) -> (Option<String>, Option<Delivery>) {
+    ) -> (Option<String>, Option<Adopted>) {
         if result.left.is_empty() {
             return (None, None);
         }
@@ -94,7 +95,7 @@ impl BashTool {
         let word = tasks.vocabulary().word();
         let note = format!("{count} still running; adopted as background {word} {id}");
         let unheard = end_if_unheard(tasks, &id, ctx.caller.as_ref());
-        (Some(note), Some(unheard))
+        (Some(note), Some(Adopted { id, word, unheard }))
     }
 
     /// Makes the caller the owner of what is left; `None` if the registry will not have it.
@@ -117,6 +118,13 @@ impl BashTool {
             .inspect_err(|error| tracing::info!(%error, "left-over processes are ended, not adopted"))
             .ok()
     }
+}
+
+/// What a command left running, as a task.
+struct Adopted {
+    id: TaskId,
+    word: &'static str,
+    unheard: Delivery,
 }
 
 /// Ends what is left of a process; who survived it.

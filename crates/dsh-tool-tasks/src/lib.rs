@@ -118,5 +118,6 @@ mod surface;
 
 pub use config::{ConfigError, ToolTasksConfig};
 pub use error::InstallError;
+pub use notice::PLUGIN as NOTICE_PLUGIN;
 pub use service::{Deps, Handle, install};
 pub use surface::model_surface;

@@ -8,8 +8,8 @@ use dsh_tasks::{TaskDone, TaskSnapshot, Vocabulary};
 use crate::bounds;
 use crate::control::limit_of;
 
-/// Who a notice says it is from.
-const PLUGIN: &str = "tool-tasks";
+/// Who the notice of an end says it is from.
+pub const PLUGIN: &str = "tool-tasks";
 /// What sort of message it is.
 const FORM: &str = "notice";
 

@@ -18,11 +18,12 @@ mod ledger;
 mod ordinals;
 mod record;
 mod reservation;
+mod restore;
 mod sync;
 mod table;
 mod teardown;
 
-use dsh_agent::InstanceId;
+use dsh_agent::{Agent, InstanceId};
 use dsh_session::SessionId;
 
 use crate::snapshot::TaskSnapshot;
@@ -32,6 +33,7 @@ pub use cursor::{Cursor, Range, Stretch};
 pub use ledger::{Killed, Ledger, Opened};
 pub use record::{Dispatched, Facts, OWNER_DISPOSED, Record, Told, Verdict};
 pub use reservation::{Admission, Cleanup, Committed, Refused, Reservation};
+pub use restore::{Ended, News};
 pub use sync::Mutex;
 pub use table::{Bucket, Life, Limits, Table};
 pub use teardown::Ending;
@@ -41,6 +43,15 @@ pub use teardown::Ending;
 pub struct Owner {
     pub instance: InstanceId,
     pub session: SessionId,
+}
+
+impl Owner {
+    pub fn of(agent: &Agent) -> Self {
+        Self {
+            instance: agent.instance(),
+            session: agent.id().clone(),
+        }
+    }
 }
 
 /// What is to happen after a change, in this order.

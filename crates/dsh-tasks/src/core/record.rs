@@ -55,6 +55,8 @@ pub enum Dispatched {
 #[derive(Debug)]
 pub struct Record<W> {
     pub id: TaskId,
+    /// What callers call it: its id, except for a task of an earlier harness, whose id somebody else may have here.
+    pub name: TaskId,
     pub owner: Option<Owner>,
     pub cursor: Cursor,
     /// What the shell keeps per task.
@@ -90,6 +92,7 @@ struct End {
 impl<W> Record<W> {
     pub fn new(id: TaskId, owner: Option<Owner>, facts: Facts, work: W, now: u64) -> Self {
         Self {
+            name: id.clone(),
             id,
             owner,
             cursor: Cursor::default(),
@@ -107,6 +110,13 @@ impl<W> Record<W> {
             announced: false,
             dispatched: None,
         }
+    }
+
+    /// Says that the end was told before this record was made.
+    pub fn was_told(&mut self) {
+        self.told = true;
+        self.announced = true;
+        self.dispatched = Some(Dispatched::Over);
     }
 
     pub fn is_terminal(&self) -> bool {
@@ -228,7 +238,7 @@ impl<W> Record<W> {
         let end = self.end.as_ref();
         let bytes = end.and_then(|end| end.output.as_ref()).map_or(0, String::len);
         TaskSnapshot {
-            id: self.id.clone(),
+            id: self.name.clone(),
             kind: self.facts.kind.clone(),
             label: self.facts.label.clone(),
             output_limit_bytes: self.facts.output_limit_bytes,

@@ -69,12 +69,7 @@ impl<W: Clone> Ledger<W> {
                 return Err(Refused::Closing);
             }
             if let Some(owner) = &owner {
-                let cleanup = match table.is_attached(owner.instance) {
-                    true => Cleanup::Attached,
-                    false => Cleanup::Missing,
-                };
-                attach(cleanup).map_err(Refused::Owner)?;
-                table.owners.insert(owner.instance, OwnerLife::Attached);
+                attached(table, owner, attach)?;
             }
             let bucket = bucket_of(&owner);
             let limit = table.limits.per_owner;
@@ -150,6 +145,21 @@ fn fate<W: Clone>(table: &Table<W>, bucket: Bucket) -> Fate {
         Some(OwnerLife::Ending) => Fate::Ends(request(Ending::Owner(instance))),
         None => Fate::IsOver(request(Ending::Owner(instance))),
     }
+}
+
+/// Attaches the cleanup of an owner where it is missing.
+pub(super) fn attached<W: Clone, E>(
+    table: &mut Table<W>,
+    owner: &Owner,
+    attach: impl FnOnce(Cleanup) -> Result<(), E>,
+) -> Result<(), Refused<E>> {
+    let cleanup = match table.is_attached(owner.instance) {
+        true => Cleanup::Attached,
+        false => Cleanup::Missing,
+    };
+    attach(cleanup).map_err(Refused::Owner)?;
+    table.owners.insert(owner.instance, OwnerLife::Attached);
+    Ok(())
 }
 
 fn release<W: Clone>(table: &mut Table<W>, bucket: Bucket) {

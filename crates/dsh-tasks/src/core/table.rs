@@ -12,7 +12,7 @@ use crate::{
     vocabulary::{RunningTask, Vocabulary},
 };
 
-use super::{Dispatched, Effect, Facts, Owner, Record, Told, Verdict, ordinals::Ordinals};
+use super::{Dispatched, Effect, Ended, Facts, News, Owner, Record, Told, Verdict, ordinals::Ordinals};
 
 /// What the core is configured with.
 #[derive(Debug, Clone)]
@@ -105,15 +105,49 @@ impl<W: Clone> Table<W> {
         id
     }
 
+    /// Makes the record of a task that ended before there was this table. Its number is never given again.
+    pub fn restore(&mut self, key: TaskId, owner: &Owner, ended: &Ended, kind: Kind, work: W, now: u64) {
+        if let Some((_, ordinal)) = ended.id.parts() {
+            let counter = self.counters.entry(kind.clone()).or_default();
+            *counter = ordinal.max(*counter);
+        }
+        let facts = Facts {
+            kind,
+            label: ended.label.clone(),
+            output_limit_bytes: None,
+        };
+        let mut record = Record::new(key.clone(), Some(owner.clone()), facts, work, now);
+        record.name = ended.id.clone();
+        record.settle(
+            ended.outcome.clone(),
+            Verdict::Producer,
+            now,
+            self.limits.vocabulary,
+        );
+        match ended.news {
+            News::Old => record.was_told(),
+            News::New => {}
+        }
+        self.changed(&record.owner);
+        self.index.insert(key.clone(), self.next);
+        self.records.insert(self.next, record);
+        self.next += 1;
+        self.announce(&key);
+    }
+
     /// The record, if this caller may use it.
     pub fn access(&mut self, id: &TaskId, caller: Option<&SessionId>) -> Result<&mut Record<W>, AccessError> {
         let vocabulary = self.limits.vocabulary;
         let id = id.clone();
-        let Some(&at) = self.index.get(&id) else {
+        let earlier = caller.and_then(|session| self.index.get(&earlier_key(&id, session)));
+        let Some(&at) = earlier.or_else(|| self.index.get(&id)) else {
             if self.is_expired(&id) {
                 return Err(AccessError::Expired { vocabulary, id });
             }
-            let known = self.visible(caller).map(|record| record.id.clone()).collect();
+            if self.records().any(|record| record.name == id) {
+                return Err(AccessError::Foreign { vocabulary, id });
+            }
+            let known = self.visible(caller).map(|record| record.name.clone()).collect();
             return Err(AccessError::Unknown {
                 vocabulary,
                 id,
@@ -273,6 +307,12 @@ impl<W: Clone> Table<W> {
 
 pub(super) fn bucket_of(owner: &Option<Owner>) -> Bucket {
     owner.as_ref().map(|owner| owner.instance)
+}
+
+/// Under which id a task of an earlier harness is kept: other sessions may have a task of the same name, and no id that
+/// is given holds such a character.
+pub(super) fn earlier_key(id: &TaskId, session: &SessionId) -> TaskId {
+    TaskId::new(format!("{id}\0{session}"))
 }
 
 fn session(owner: &Option<Owner>) -> Option<&SessionId> {

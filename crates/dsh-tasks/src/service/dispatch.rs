@@ -92,9 +92,10 @@ fn tell_observers(shared: &Shared, owner: Option<&SessionId>) {
 }
 
 fn done(shared: &Arc<Shared>, snapshot: TaskSnapshot, kept: &Kept) {
-    let id = snapshot.id.clone();
+    let name = snapshot.id.clone();
+    let id = kept.key(&name).clone();
     let event = TaskDone {
-        notice_key: kept.notice_key(&id),
+        notice_key: kept.notice_key(&name),
         tail: last_output(shared, &id, kept),
         snapshot: kept.complete(snapshot),
         owner: kept.owner(),
@@ -104,8 +105,8 @@ fn done(shared: &Arc<Shared>, snapshot: TaskSnapshot, kept: &Kept) {
     while let Some((number, listener)) = shared.registrations.next_listener(event.owner.as_ref(), &called) {
         called.push(number);
         match contain(|| listener(event.clone())) {
-            Err(panicked) => tracing::warn!("tasks: onTaskDone listener threw for {id}: {panicked}"),
-            Ok(future) => pending.extend(started(&id, future)),
+            Err(panicked) => tracing::warn!("tasks: onTaskDone listener threw for {name}: {panicked}"),
+            Ok(future) => pending.extend(started(&name, future)),
         }
     }
     if pending.is_empty() {
@@ -117,7 +118,7 @@ fn done(shared: &Arc<Shared>, snapshot: TaskSnapshot, kept: &Kept) {
     let rest = async move {
         for listening in pending {
             tokio::select! {
-                result = listening => report(&id, result),
+                result = listening => report(&name, result),
                 () = service.over.cancelled() => {}
             }
         }

@@ -24,6 +24,8 @@ pub(super) struct TaskParts {
     pub(super) owner: Option<Weak<Agent>>,
     /// Which registry of this process it is of.
     registry: u64,
+    /// The id of its record, where that is not the one it is called by.
+    key: Option<TaskId>,
     /// The terminal snapshot, for those who wait.
     pub(super) ended: watch::Sender<Option<TaskSnapshot>>,
     /// Held while the output source is read.
@@ -42,9 +44,33 @@ impl TaskParts {
             hooks,
             owner: owner.map(Arc::downgrade),
             registry,
+            key: None,
             ended: watch::Sender::new(None),
             reading: Mutex::new(()),
         })
+    }
+
+    /// Of a task that ended before there was this registry: there is nothing to cancel and nothing to read.
+    pub(super) fn ended(key: &TaskId, owner: &Arc<Agent>, registry: u64) -> Kept {
+        let hooks = Hooks {
+            cancel: Box::new(|_| Ok(())),
+            output: None,
+            live_detail: None,
+            survivors: None,
+        };
+        Arc::new(Self {
+            hooks,
+            owner: Some(Arc::downgrade(owner)),
+            registry,
+            key: Some(key.clone()),
+            ended: watch::Sender::new(None),
+            reading: Mutex::new(()),
+        })
+    }
+
+    /// The id of its record.
+    pub(super) fn key<'a>(&'a self, name: &'a TaskId) -> &'a TaskId {
+        self.key.as_ref().unwrap_or(name)
     }
 
     pub(super) fn owner(&self) -> Option<Arc<Agent>> {

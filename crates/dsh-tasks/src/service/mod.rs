@@ -10,6 +10,7 @@ mod kept;
 mod kill;
 mod read;
 mod registrations;
+mod restore;
 mod start;
 mod teardown;
 mod wait;
@@ -38,6 +39,7 @@ use crate::{
 pub use claim::{Claim, KillOutcome, Killed, Observation, TaskRead, Waited};
 pub use dispatch::TaskDone;
 pub use registrations::{ListenerHandle, Serves, SurfaceHandle};
+pub use restore::EndedTask;
 
 use kept::{Clock, Kept};
 use registrations::Registrations;

@@ -74,18 +74,25 @@ impl Shared {
             return Err(StartError::OutputLimit(limit));
         }
         if let Some(owner) = &spec.owner {
-            let agents = self.agents.as_ref().ok_or(StartError::NoAgents(words))?;
-            if !agents.is_registered(owner) {
-                return Err(StartError::NotRegistered {
-                    vocabulary: words,
-                    agent: owner.id().to_string(),
-                });
-            }
+            self.check_owner(owner)?;
         }
         Ok(Facts {
             kind,
             label: spec.label.clone(),
             output_limit_bytes: spec.output_limit_bytes,
+        })
+    }
+
+    /// Whether this very agent may own tasks.
+    pub(super) fn check_owner(&self, owner: &Agent) -> Result<(), StartError> {
+        let vocabulary = self.config.vocabulary;
+        let agents = self.agents.as_ref().ok_or(StartError::NoAgents(vocabulary))?;
+        if agents.is_registered(owner) {
+            return Ok(());
+        }
+        Err(StartError::NotRegistered {
+            vocabulary,
+            agent: owner.id().to_string(),
         })
     }
 
@@ -95,10 +102,7 @@ impl Shared {
         admission: Admission,
     ) -> Result<Reservation<Kept>, StartError> {
         let vocabulary = self.config.vocabulary;
-        let key = owner.map(|agent| Owner {
-            instance: agent.instance(),
-            session: agent.id().clone(),
-        });
+        let key = owner.map(|agent| Owner::of(agent));
         let attach = |cleanup| match owner {
             Some(owner) => teardown::attach(self, owner, cleanup),
             None => Ok(()),

@@ -1,0 +1,129 @@
+use super::*;
+use crate::config::ModelOverrides;
+
+fn environment(name: &str) -> Option<OsString> {
+    let set = [
+        "DEEPSEEK_API_KEY",
+        "OPENAI_API_KEY",
+        "GATEWAY_KEY",
+        "CONFIGURED_KEY",
+    ];
+    set.contains(&name).then(|| format!("the {name}").into())
+}
+
+/// Where a table sends its requests, and with which key.
+fn sends(table: &ModelTable) -> Result<(String, Option<String>), String> {
+    let config = endpoint(table, environment).map_err(|error| error.to_string())?;
+    let key = config.api_key.map(|key| key.expose().to_owned());
+    Ok((config.base_url, key))
+}
+
+fn with(configured: &ModelTable, model: Option<&str>, url: Option<&str>, key: Option<&str>) -> ModelTable {
+    configured.clone().overridden(ModelOverrides {
+        model: model.map(str::to_owned),
+        base_url: url.map(str::to_owned),
+        api_key_env: key.map(str::to_owned),
+    })
+}
+
+#[test]
+fn a_providers_variable_goes_to_that_providers_url_only() {
+    let deepseek = ModelTable::default();
+    let key = |url| sends(&with(&deepseek, None, Some(url), None)).unwrap().1;
+    let own = Some("the DEEPSEEK_API_KEY".to_owned());
+    assert_eq!(sends(&deepseek).unwrap().1, own);
+    for url in [
+        "https://api.deepseek.com",
+        "https://api.deepseek.com/v1",
+        " https://api.deepseek.com/",
+    ] {
+        assert_eq!(key(url), own, "{url}");
+    }
+    for url in [
+        "http://api.deepseek.com",
+        "https://api.deepseek.com.example.org",
+        "https://api.deepseek.com:8443",
+        "https://api.deepseek.com@example.org",
+        "https://example.org/api.deepseek.com",
+        "http://127.0.0.1:1/v1",
+        "https://api.openai.com/v1",
+    ] {
+        assert_eq!(key(url), None, "{url}");
+    }
+}
+
+#[test]
+fn another_url_gets_the_key_that_is_named_for_it() {
+    let named = with(
+        &ModelTable::default(),
+        None,
+        Some("https://example.org"),
+        Some("GATEWAY_KEY"),
+    );
+    assert_eq!(
+        sends(&named).unwrap(),
+        (
+            "https://example.org".to_owned(),
+            Some("the GATEWAY_KEY".to_owned())
+        )
+    );
+}
+
+#[test]
+fn a_configured_key_goes_where_it_was_configured_to_go() {
+    let configured = ModelTable {
+        base_url: Some("https://gateway.example.org".to_owned()),
+        api_key_env: Some("CONFIGURED_KEY".to_owned()),
+        ..ModelTable::default()
+    };
+    let key = |model, url| sends(&with(&configured, model, url, None)).unwrap().1;
+    let configured_key = Some("the CONFIGURED_KEY".to_owned());
+    assert_eq!(key(None, None), configured_key);
+    assert_eq!(key(Some("other"), None), configured_key);
+    assert_eq!(key(None, Some("https://gateway.example.org")), configured_key);
+    assert_eq!(key(None, Some("https://elsewhere.example.org")), None);
+    assert_eq!(
+        key(Some("openai:gpt"), None),
+        Some("the OPENAI_API_KEY".to_owned())
+    );
+}
+
+#[test]
+fn a_missing_key_is_named_with_its_variable_and_the_flag() {
+    let table = with(&ModelTable::default(), None, None, Some("NOT_SET_KEY"));
+    assert_eq!(
+        sends(&table).unwrap_err(),
+        "no API key for https://api.deepseek.com: set the environment variable NOT_SET_KEY, or name another one with \
+         --api-key-env"
+    );
+}
+
+#[test]
+fn a_model_may_name_its_provider_and_a_colon_alone_names_none() {
+    let choice = |model| {
+        let choice = with(&ModelTable::default(), Some(model), None, None).choice();
+        (choice.provider, choice.model)
+    };
+    let pair = |provider: &str, model: &str| (provider.to_owned(), model.to_owned());
+    assert_eq!(choice("scripted:a/b.json"), pair("scripted", "a/b.json"));
+    assert_eq!(choice("openai:gpt"), pair("openai", "gpt"));
+    assert_eq!(choice("qwen3:8b"), pair("deepseek", "qwen3:8b"));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let connect = |model: &str, url| {
+        let table = with(&ModelTable::default(), Some(model), url, None);
+        Models::connect(&table, environment).unwrap_err().to_string()
+    };
+    assert_eq!(
+        connect("openai:", None),
+        "provider openai has no default model: set model.name, or give --model"
+    );
+    assert_eq!(
+        connect("compatible:small", None),
+        "provider compatible has no URL of its own: set model.base_url, or give --base-url"
+    );
+    assert!(connect("scripted:no/such/file", None).contains("no/such/file"));
+    assert!(connect("small", Some("nowhere")).contains("nowhere"));
+}
