@@ -6,29 +6,35 @@
 //!    calls, each as soon as those before it are.
 //! 2. A call whose tool does not say that it may overlap runs alone: those before it have ended, those behind it wait.
 //!    That is asked right before it starts.
-//! 3. Once the turn has to stop no call starts. Those that run are awaited: their results say that they were aborted.
+//! 3. Once the turn has to stop, or the log could not be written, no call starts. Those that run are awaited: their
+//!    results say that they were aborted.
 
 use std::collections::BTreeMap;
 
 use dsh_agent::Turn;
 use dsh_llm::{ContentBlock, ToolCall};
-use dsh_session::{ErrorInfo, EventData};
+use dsh_session::{AppendError, ErrorInfo, EventData};
 use dsh_tools::{Concurrency, ToolContext, ToolResult};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::turn::{Broken, Worker};
 
 /// Told for a call that did not start.
 const SKIPPED: &str = "Error: tool call skipped because the step was aborted before execution";
 
-/// The results that wait for those before them.
+/// The results, as they become ready and as they are logged.
 struct Results<'a> {
     worker: &'a Worker,
     calls: &'a [ToolCall],
+    /// Those that wait for some before them.
     waiting: BTreeMap<usize, ToolResult>,
     next: usize,
+    /// Cancelled with the turn, or when something is broken.
+    stop: CancellationToken,
+    broken: Option<Broken>,
 }
 
 impl Worker {
@@ -39,41 +45,43 @@ impl Worker {
             calls: &calls,
             waiting: BTreeMap::new(),
             next: 0,
+            stop: turn.token().child_token(),
+            broken: None,
         };
+        let limit = self.config.max_parallel_tool_calls.get();
         let mut running = FuturesUnordered::new();
         let mut alone = false;
         for (index, call) in calls.iter().enumerate() {
-            let limit = self.config.max_parallel_tool_calls.get();
-            let exclusive = self.concurrency(call) == Concurrency::Exclusive;
-            while !running.is_empty() && (alone || exclusive || running.len() >= limit) {
+            // Asked again after each wait: a call that has ended may have changed what this one is.
+            while !running.is_empty() && (alone || running.len() >= limit || self.is_exclusive(call)) {
                 if let Some((index, result)) = running.next().await {
-                    results.add(index, result).await?;
+                    results.add(index, result).await;
                 }
             }
-            alone = exclusive;
-            self.log_call(call)?;
-            if turn.token().is_cancelled() {
-                results.add(index, skipped()).await?;
+            alone = self.is_exclusive(call);
+            results.note(self.log_call(call));
+            if results.stop.is_cancelled() {
+                results.add(index, skipped()).await;
                 continue;
             }
-            running.push(async move { (index, self.call(turn, call).await) });
+            let token = results.stop.child_token();
+            running.push(async move { (index, self.call(token, call).await) });
         }
         while let Some((index, result)) = running.next().await {
-            results.add(index, result).await?;
+            results.add(index, result).await;
         }
-        Ok(())
+        results.broken.map_or(Ok(()), Err)
     }
 
-    fn concurrency(&self, call: &ToolCall) -> Concurrency {
-        self.deps
-            .tools
-            .concurrency(&self.agent, &call.name, &arguments(call))
+    fn is_exclusive(&self, call: &ToolCall) -> bool {
+        let tools = &self.deps.tools;
+        tools.concurrency(&self.agent, &call.name, &arguments(call)) == Concurrency::Exclusive
     }
 
-    async fn call(&self, turn: &Turn<'_>, call: &ToolCall) -> ToolResult {
+    async fn call(&self, token: CancellationToken, call: &ToolCall) -> ToolResult {
         let context = ToolContext {
             caller: Some(self.agent.clone()),
-            token: turn.token().child_token(),
+            token,
             call_id: call.id.clone(),
         };
         self.deps
@@ -91,18 +99,27 @@ impl Worker {
         .map(drop)
     }
 
+    /// Logs a result. A value that the log cannot hold is left out: it is for programs, the model does not see it.
     fn log_result(&self, call: &ToolCall, result: ToolResult) -> Result<(), Broken> {
         let error = result.error.map(|error| ErrorInfo {
             name: error.name.to_owned(),
             code: error.code.to_owned(),
         });
-        self.log(EventData::ToolResult {
+        let with = |value| EventData::ToolResult {
             call_id: call.id.clone(),
-            content: result.content,
+            content: result.content.clone(),
             is_error: result.is_error,
-            error,
-            value: result.value,
-        })?;
+            error: error.clone(),
+            value,
+        };
+        let session = self.agent.session();
+        match session.append(with(result.value)) {
+            Err(refused @ AppendError::NotLossless { .. }) => {
+                tracing::warn!(agent = %self.agent.id(), tool = %call.name, "logged without its value: {refused}");
+                session.append(with(None))?
+            }
+            logged => logged?,
+        };
         // The model has it: it is in the log.
         result.deliveries.deliver_all();
         Ok(())
@@ -110,19 +127,26 @@ impl Worker {
 }
 
 impl Results<'_> {
-    async fn add(&mut self, index: usize, result: ToolResult) -> Result<(), Broken> {
+    async fn add(&mut self, index: usize, result: ToolResult) {
         self.waiting.insert(index, result);
         let before = self.next;
         while let Some(result) = self.waiting.remove(&self.next)
             && let Some(call) = self.calls.get(self.next)
         {
-            self.worker.log_result(call, result)?;
+            self.note(self.worker.log_result(call, result));
             self.next += 1;
         }
-        if self.next > before {
-            self.worker.flush().await?;
+        if self.next > before && self.broken.is_none() {
+            self.note(self.worker.flush().await);
         }
-        Ok(())
+    }
+
+    /// The first thing that is broken ends the turn, but not before the calls that run have ended.
+    fn note(&mut self, done: Result<(), Broken>) {
+        if let Err(broken) = done {
+            self.stop.cancel();
+            self.broken.get_or_insert(broken);
+        }
     }
 }
 

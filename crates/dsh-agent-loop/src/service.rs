@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dsh_agent::{Agent, AgentHandle, AgentRegistry};
 use dsh_llm::ModelRegistry;
-use dsh_scope::CloseError;
+use dsh_scope::{CloseError, contain_future};
 use dsh_system_prompt::PromptRegistry;
 use dsh_tools::ToolRegistry;
 use tokio::sync::broadcast;
 
-use crate::config::{AgentPlan, LoopConfig, ModelChoice};
+use crate::config::{AgentPlan, BoxError, Compose, LoopConfig, ModelChoice};
 use crate::error::CreateError;
 use crate::live::Live;
 use crate::turn::Worker;
@@ -74,8 +74,8 @@ impl AgentLoop {
     ///
     /// # Errors
     ///
-    /// [`CreateError`] when its id is taken, its scope is closing, or it could not be composed. Nothing is left behind
-    /// then.
+    /// [`CreateError`] when its id is taken, its scope is closing, or it could not be composed, which includes a panic of
+    /// that. Nothing is left behind then.
     ///
     /// # Panics
     ///
@@ -97,7 +97,7 @@ impl AgentLoop {
         let handle = self.deps.agents.create_with(session, within)?;
         let agent = handle.agent().clone();
         if let Some(compose) = compose
-            && let Err(error) = compose(agent.clone()).await
+            && let Err(error) = composed(compose, agent.clone()).await
         {
             handle.dispose().await.map_err(CreateError::Disposal)?;
             return Err(CreateError::Compose(error));
@@ -165,6 +165,14 @@ impl LedAgent {
     /// Dropping the future only stops waiting.
     pub async fn dispose(&self) -> Result<(), CloseError> {
         self.handle.dispose().await
+    }
+}
+
+/// Composes an agent; a panic is a failure.
+async fn composed(compose: Compose, agent: Arc<Agent>) -> Result<(), BoxError> {
+    match contain_future(async { compose(agent).await }).await {
+        Ok(composed) => composed,
+        Err(panicked) => Err(panicked.into()),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use dsh_agent::{Stop, Turn};
 use dsh_llm::{
     Answer, Assembler, AssistantBlock, CallId, Chunk, FinishReason, ModelError, ModelRequest, RequestHeader,
-    ToolCall, Tried,
+    Retry, ToolCall, Tried,
 };
 use dsh_scope::contain_future;
 use dsh_session::{EventData, HeaderReason};
@@ -27,10 +27,11 @@ enum Outcome {
 }
 
 impl Worker {
-    /// Asks the model, again if need be, and runs what it calls.
-    pub(crate) async fn step(&mut self, turn: &Turn<'_>, place: &mut Place) -> Result<Next, Broken> {
+    /// Asks the model, again if need be, and runs what it calls. What came during the wait for another try is told with
+    /// it: that is a step like any other.
+    pub(crate) async fn step(&mut self, turn: &mut Turn<'_>, place: &mut Place) -> Result<Next, Broken> {
         let first_sent = Instant::now();
-        let mut waited = Duration::ZERO;
+        let mut asked_to_wait = Duration::ZERO;
         let mut tries = 0;
         loop {
             if let Some(stop) = turn.stop() {
@@ -50,7 +51,7 @@ impl Worker {
                 Outcome::Failed(error) => error,
             };
             self.end_step(*place)?;
-            let elapsed = first_sent.elapsed().saturating_sub(waited);
+            let elapsed = first_sent.elapsed().saturating_sub(asked_to_wait);
             let tried = Tried {
                 tries,
                 elapsed,
@@ -59,11 +60,16 @@ impl Worker {
             let Some(after) = self.config.retry.again_after(&error, tried) else {
                 return Err(error.into());
             };
-            waited += after;
+            if let Retry::Later { after: Some(_) } = error.retry {
+                asked_to_wait += after;
+            }
             self.show_retry(*place, error, after);
             tokio::select! {
                 () = tokio::time::sleep(after) => {}
                 () = turn.token().cancelled() => {}
+            }
+            if turn.stop().is_none() {
+                self.tell(turn.claim())?;
             }
         }
     }
@@ -267,8 +273,12 @@ fn identify(content: &mut [AssistantBlock], Place { turn, step }: Place) {
         let AssistantBlock::ToolCall(call) = block else {
             continue;
         };
-        if call.id.as_str().is_empty() || seen.contains(&call.id) {
-            call.id = CallId::new(format!("call-{turn}-{step}-{index}"));
+        // The model may have chosen the very id that is made here.
+        for attempt in 0.. {
+            if !call.id.as_str().is_empty() && !seen.contains(&call.id) {
+                break;
+            }
+            call.id = CallId::new(format!("call-{turn}-{step}-{}", index + attempt));
         }
         seen.insert(call.id.clone());
     }

@@ -81,12 +81,12 @@ impl Worker {
     }
 
     pub(crate) async fn drive(mut self, mut driver: Driver) {
-        while let Some(mut turn) = driver.next_turn().await {
-            self.run(&mut turn).await;
+        while let Some((mut turn, opening)) = driver.next_turn().await {
+            self.run(&mut turn, opening).await;
         }
     }
 
-    async fn run(&mut self, turn: &mut Turn<'_>) {
+    async fn run(&mut self, turn: &mut Turn<'_>, opening: Claim) {
         let session = self.agent.session().clone();
         let number = session.next_turn();
         let trigger = match turn.trigger() {
@@ -98,16 +98,16 @@ impl Worker {
             trigger,
         };
         if let Err(error) = session.append(start) {
-            // Only somebody else who writes to the log can be the cause.
-            tracing::error!(agent = %self.agent.id(), "a turn was not begun: {error}");
-            drop(turn.opening());
+            // Only somebody else who writes to the log can be the cause. Notices come back with the claim; a message would
+            // come back for ever.
+            tracing::error!(agent = %self.agent.id(), "a turn was not begun, what it began with is dropped: {error}");
             return;
         }
         let mut place = Place {
             turn: number,
             step: 0,
         };
-        let worked = contain_future(self.work(turn, &mut place)).await;
+        let worked = contain_future(self.work(turn, opening, &mut place)).await;
         let reason = match worked {
             Ok(Ok(())) => TurnEnd::Completed,
             Ok(Err(broken)) => end_of(broken, place.step),
@@ -126,8 +126,8 @@ impl Worker {
         }
     }
 
-    async fn work(&mut self, turn: &mut Turn<'_>, place: &mut Place) -> Result<(), Broken> {
-        let mut claim = Some(turn.opening());
+    async fn work(&mut self, turn: &mut Turn<'_>, opening: Claim, place: &mut Place) -> Result<(), Broken> {
+        let mut claim = Some(opening);
         while let Some(told) = claim {
             self.tell(told)?;
             self.flush().await?;
@@ -137,11 +137,12 @@ impl Worker {
                 Next::Rest => turn.claim_or_close(),
             };
         }
-        Ok(())
+        // A cancellation came either before the turn was closed, and is seen here, or too late.
+        turn.stop().map_or(Ok(()), |stop| Err(Broken::Stopped(stop)))
     }
 
     /// Logs what the model is told.
-    fn tell(&self, claim: Claim) -> Result<(), Broken> {
+    pub(crate) fn tell(&self, claim: Claim) -> Result<(), Broken> {
         for message in claim.messages() {
             self.log(EventData::UserMessage(message.clone()))?;
         }

@@ -1,6 +1,6 @@
 //! Who runs an agent's turns.
 //!
-//! A driver waits for a turn, takes what it begins with, works, takes what came meanwhile before each further step, and
+//! A driver waits for a turn and what it begins with, works, takes what came meanwhile before each further step, and
 //! closes it when nothing is left.
 //!
 //! ```
@@ -18,8 +18,7 @@
 //! let message = Message { content: vec![ContentBlock::text("hello")], source: MessageSource::User };
 //! agent.follow_up(message.clone())?;
 //!
-//! let mut turn = driver.next_turn().await.expect("the agent lives");
-//! let opening = turn.opening();
+//! let (mut turn, opening) = driver.next_turn().await.expect("the agent lives");
 //! assert_eq!(opening.messages(), [message]);
 //! opening.commit(); // it is in the log
 //! // ... the model answers, and has nothing more to say:
@@ -75,30 +74,36 @@ impl Driver {
         Ok(Self { agent: agent.clone() })
     }
 
-    /// Waits until something asks for a turn, and opens it; `None` once the agent is being disposed.
+    /// Waits until something asks for a turn, opens it, and takes in the same moment what it begins with: every notice,
+    /// what was to join a turn, and one message that wants its own; never nothing. `None` once the agent is being
+    /// disposed.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a dropped call has opened nothing.
-    pub async fn next_turn(&mut self) -> Option<Turn<'_>> {
+    /// Safe: a dropped call has opened and taken nothing.
+    pub async fn next_turn(&mut self) -> Option<(Turn<'_>, Claim)> {
         let disposed = self.agent.scope().token();
         let token = disposed.child_token();
-        let opened = self.agent.shared().until(|state| {
+        let shared = self.agent.shared();
+        let opened = shared.until(|state| {
             if state.desk.status() == AgentStatus::Disposed {
                 return Some(None);
             }
-            state.open_turn(&token).map(Some)
+            let (trigger, messages) = state.open_turn(&token)?;
+            let claim = Claim::new(InboxLease::of(shared, state), messages);
+            Some(Some((trigger, claim)))
         });
-        let trigger = tokio::select! {
+        let (trigger, opening) = tokio::select! {
             biased;
             () = disposed.cancelled() => None,
             opened = opened => opened,
         }?;
-        Some(Turn {
+        let turn = Turn {
             agent: &self.agent,
             token,
             trigger,
-        })
+        };
+        Some((turn, opening))
     }
 }
 
@@ -121,14 +126,6 @@ impl Turn<'_> {
         self.agent.shared().lock().desk.stop()
     }
 
-    /// Takes what the turn begins with: every notice, what was to join a turn, and one message that wants its own.
-    pub fn opening(&mut self) -> Claim {
-        let shared = self.agent.shared();
-        let mut state = shared.lock();
-        let messages = state.take_opening();
-        Claim::new(InboxLease::of(shared, &mut state), messages)
-    }
-
     /// Takes what came for the next step; it may be nothing.
     pub fn claim(&mut self) -> Claim {
         let shared = self.agent.shared();
@@ -137,10 +134,19 @@ impl Turn<'_> {
         Claim::new(InboxLease::of(shared, &mut state), messages)
     }
 
-    /// Takes what came for the next step or, if nothing did, closes the turn in the same moment: what comes from now on
-    /// opens another one, once this is dropped.
+    /// Takes what came for the next step or, if nothing did, ends the turn in the same moment: what comes from now on
+    /// opens another one, and a cancellation comes too late. The agent is at work until this is dropped, so the driver
+    /// can finish what it writes; there is nothing else left to do with it.
     pub fn claim_or_close(&mut self) -> Option<Claim> {
-        let claim = self.claim();
+        let shared = self.agent.shared();
+        let mut state = shared.lock();
+        let messages = state.take_step();
+        let claim = Claim::new(InboxLease::of(shared, &mut state), messages);
+        if claim.is_empty() {
+            state.desk.end_turn();
+        }
+        // Before the claim can be dropped, which takes the lock.
+        drop(state);
         (!claim.is_empty()).then_some(claim)
     }
 }

@@ -59,8 +59,7 @@ fn inject(agent: &Agent, text: &str) {
 /// Opens a turn that must be there, and says what it began with.
 async fn open<'a>(driver: &'a mut Driver) -> (Turn<'a>, String) {
     let mut next = task::spawn(driver.next_turn());
-    let mut turn = assert_ready!(next.poll()).unwrap();
-    let claim = turn.opening();
+    let (turn, claim) = assert_ready!(next.poll()).unwrap();
     let said = texts(claim.messages());
     claim.commit();
     (turn, said)
@@ -110,7 +109,7 @@ async fn what_is_steered_joins_the_open_turn_and_what_follows_up_does_not() {
 }
 
 #[tokio::test]
-async fn a_notice_between_the_last_look_and_idle_opens_another_turn() {
+async fn core40_a_notice_between_the_last_look_and_idle_opens_another_turn() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
     agent.follow_up(user("a")).unwrap();
@@ -127,7 +126,71 @@ async fn a_notice_between_the_last_look_and_idle_opens_another_turn() {
 }
 
 #[tokio::test]
-async fn notices_wake_three_times_until_a_person_is_heard() {
+async fn core33_a_cancellation_comes_before_the_end_of_a_turn_or_too_late() {
+    let (_home, agent) = agent();
+    let mut driver = agent.drive(WakePolicy::default()).unwrap();
+    agent.follow_up(user("a")).unwrap();
+    let (mut turn, _) = open(&mut driver).await;
+    agent.cancel("before");
+    assert!(turn.claim_or_close().is_none());
+    assert!(turn.token().is_cancelled() && turn.stop().is_some());
+    drop(turn);
+
+    agent.follow_up(user("b")).unwrap();
+    let (mut turn, _) = open(&mut driver).await;
+    assert!(turn.claim_or_close().is_none());
+    inject(&agent, "n1");
+    agent.cancel("after");
+    assert!(!turn.token().is_cancelled() && turn.stop().is_none());
+    assert_eq!(agent.status(), AgentStatus::Running, "its driver still writes");
+    drop(turn);
+    nothing_opens(&mut driver);
+    assert_eq!(
+        agent.inbox().pending(),
+        1,
+        "and yet a stop is not answered by a notice"
+    );
+}
+
+#[tokio::test]
+async fn a_driver_that_panics_leaves_an_idle_agent_and_a_free_seat() {
+    let (home, agent) = agent();
+    let mut driver = agent.drive(WakePolicy::default()).unwrap();
+    agent.follow_up(user("a")).unwrap();
+    inject(&agent, "n1");
+    let panics = async move {
+        let (_turn, _opening) = driver.next_turn().await.unwrap();
+        unreachable!("a bug of the driver");
+    };
+    let task = agent.scope().spawn("driver", panics).unwrap();
+    task.finished().await;
+    assert_eq!(agent.status(), AgentStatus::Idle);
+    agent.when_idle().await;
+    let mut driver = agent.drive(WakePolicy::default()).unwrap();
+    agent.follow_up(user("b")).unwrap();
+    assert_eq!(
+        open(&mut driver).await.1,
+        "n1,b",
+        "what it had not told came back"
+    );
+    drop(driver);
+    home.handle.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn t98_an_inbox_refuses_no_notice_whatever_becomes_of_its_agent() {
+    let (home, agent) = agent();
+    let driver = agent.drive(WakePolicy::default()).unwrap();
+    drop(driver);
+    home.handle.dispose().await.unwrap();
+    inject(&agent, "late");
+    assert_eq!(agent.inbox().pending(), 1);
+    assert_eq!(agent.status(), AgentStatus::Disposed);
+    agent.when_idle().await;
+}
+
+#[tokio::test]
+async fn t85_t86_notices_wake_three_times_until_a_person_is_heard() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
     for text in ["n1", "n2", "n3"] {
@@ -144,7 +207,7 @@ async fn notices_wake_three_times_until_a_person_is_heard() {
 }
 
 #[tokio::test]
-async fn a_message_that_no_person_said_refills_nothing() {
+async fn t89_a_message_that_no_person_said_refills_nothing() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::Wake { max_consecutive: 1 }).unwrap();
     inject(&agent, "n1");
@@ -159,7 +222,7 @@ async fn a_message_that_no_person_said_refills_nothing() {
 }
 
 #[tokio::test]
-async fn quiet_never_wakes() {
+async fn t84_quiet_never_wakes() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::Quiet).unwrap();
     inject(&agent, "n1");
@@ -340,8 +403,8 @@ async fn core39_a_burst_of_messages_loses_nothing() {
         .collect();
     let mut taken = Vec::new();
     while taken.len() < 800 {
-        let mut turn = driver.next_turn().await.unwrap();
-        let mut claim = Some(turn.opening());
+        let (mut turn, opening) = driver.next_turn().await.unwrap();
+        let mut claim = Some(opening);
         while let Some(some) = claim {
             taken.extend(some.messages().iter().map(|message| text_of(&message.content)));
             some.commit();

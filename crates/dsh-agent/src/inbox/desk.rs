@@ -4,7 +4,8 @@
 //!
 //! 1. A turn is opened in the same moment in which its reason is taken, and an agent is idle only when nothing is left
 //!    that opens a turn: there is no moment between the last look and being idle.
-//! 2. What comes after a turn found nothing for its next step opens another one.
+//! 2. A turn that found nothing for its next step is over in the same moment: what comes then opens another one, and
+//!    nothing stops it any more.
 //! 3. A cancellation drops what was asked before it, and no notice; it concerns the turn that is open, if one is. The
 //!    notices that are there when a cancelled turn ends open no turn: a stop is not answered by going on.
 //! 4. Notices alone open at most `max_consecutive` turns in a row. What refills that is a person's message that was
@@ -86,6 +87,8 @@ pub(crate) struct Desk {
 struct OpenTurn {
     token: CancellationToken,
     cancelled: Option<String>,
+    /// It has found nothing to go on with.
+    over: bool,
 }
 
 impl Desk {
@@ -109,13 +112,14 @@ impl Desk {
         self.next_step.push(message);
     }
 
-    /// Drops what was asked and cancels the open turn, whose token is returned to be cancelled without the lock.
+    /// Drops what was asked and cancels the open turn, whose token is returned to be cancelled without the lock. For one
+    /// that is over it comes too late, but is heard: no notice answers it.
     pub(crate) fn cancel(&mut self, reason: &str) -> Option<CancellationToken> {
         self.next_turn.clear();
         self.next_step.clear();
         let turn = self.turn.as_mut()?;
         turn.cancelled.get_or_insert_with(|| reason.to_owned());
-        Some(turn.token.clone())
+        (!turn.over).then(|| turn.token.clone())
     }
 
     /// From now on nothing is taken; returns the token of the open turn.
@@ -130,8 +134,16 @@ impl Desk {
         if self.status == AgentStatus::Disposed {
             return Some(Stop::Disposed);
         }
-        let reason = self.turn.as_ref()?.cancelled.clone()?;
+        let turn = self.turn.as_ref().filter(|turn| !turn.over)?;
+        let reason = turn.cancelled.clone()?;
         Some(Stop::Cancelled { reason })
+    }
+
+    /// The open turn has found nothing to go on with. One that was cancelled before that stays cancelled.
+    pub(crate) fn end_turn(&mut self) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.cancelled.is_none()) {
+            turn.over = true;
+        }
     }
 
     fn counted(&mut self, messages: &[Message]) {
@@ -155,8 +167,9 @@ impl State {
         true
     }
 
-    /// Opens a turn if something asks for one. What it begins with is not taken yet.
-    pub(crate) fn open_turn(&mut self, token: &CancellationToken) -> Option<Trigger> {
+    /// Opens a turn if something asks for one, and takes the messages it begins with: what was to join one, and the first
+    /// of those that want their own. The notices are the caller's to lease.
+    pub(crate) fn open_turn(&mut self, token: &CancellationToken) -> Option<(Trigger, Vec<Message>)> {
         let trigger = self.opener()?;
         if trigger == Trigger::Notice {
             self.desk.wakes_spent += 1;
@@ -165,16 +178,12 @@ impl State {
         self.desk.turn = Some(OpenTurn {
             token: token.clone(),
             cancelled: None,
+            over: false,
         });
-        Some(trigger)
-    }
-
-    /// The messages for the beginning of a turn: what was to join one, and the first of those that want their own.
-    pub(crate) fn take_opening(&mut self) -> Vec<Message> {
         let mut messages = std::mem::take(&mut self.desk.next_step);
         messages.extend(self.desk.next_turn.pop_front());
         self.desk.counted(&messages);
-        messages
+        Some((trigger, messages))
     }
 
     /// The messages for the next step of an open turn.

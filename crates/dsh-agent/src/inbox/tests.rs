@@ -1,6 +1,8 @@
 //! Every short sequence of operations, against a model that is too simple to be wrong.
 
+mod desk;
 mod model;
+mod rest;
 mod wake_ups;
 
 use dsh_llm::{ContentBlock, text_of};
