@@ -9,7 +9,9 @@
     reason = "a test helper that cannot go on ends the test"
 )]
 
+pub mod output;
 pub mod product;
+pub mod rest;
 
 mod calls;
 mod dialogue;

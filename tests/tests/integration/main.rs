@@ -4,6 +4,7 @@
 //! agent products.
 #![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
 
+mod at_rest;
 mod command_line;
 mod mcp_cancellation;
 mod mcp_end;

@@ -206,3 +206,31 @@ async fn spilled_output_goes_away_with_the_session() {
     // Closing asserts that no temporary file is left.
     server.close().await;
 }
+
+/// As on a disk that is full, except that the system sends a signal as well.
+#[tokio::test]
+async fn a_limit_of_file_sizes_ends_the_file_and_not_the_server() {
+    let mut server = Server::start().await;
+    let mut prlimit = std::process::Command::new("prlimit");
+    prlimit.args(["--pid", &server.pid().to_string(), "--fsize=200000:200000"]);
+    assert!(prlimit.status().expect("prlimit runs").success());
+    let reply = server.bash("seq 1 100000").await;
+    let (omitted, kept) = omitted(reply.ok());
+    // A note stands on a line of its own, which may end a line of the output early.
+    let all = 588_895;
+    assert!((all..all + 3).contains(&(omitted + kept)), "{omitted} + {kept}");
+    assert!(reply.ok().starts_with("1\n2\n") && reply.ok().ends_with("\n100000\n"));
+    assert!(reply.ok().contains("-199999]") && reply.ok().contains("no longer available"));
+    assert_eq!(server.bash("echo alive").await.ok(), "alive\n");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn three_floods_keep_the_server_small() {
+    tests::output::three_floods(std::time::Duration::from_secs(2)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn polls_at_the_very_moment_of_an_end_lose_and_repeat_nothing() {
+    tests::output::polls_at_the_end(200).await;
+}
