@@ -45,6 +45,9 @@ pub enum AssembleError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// What is to guard commands.
+    #[error("cannot guard commands: {0}")]
+    Guard(#[from] dsh_subprocess::GuardError),
     /// The executor of commands.
     #[error("cannot install the executor: {0}")]
     Bash(#[from] dsh_bash_local::InstallError),

@@ -1,10 +1,12 @@
 //! The executor's limits, as configured.
 
 use std::ffi::OsStr;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use dsh_bash::Limits;
+use dsh_subprocess::Cgroups;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +14,7 @@ use crate::NAME;
 use crate::env::is_managed;
 use crate::error::{ConfigError, ConfigErrors};
 
-/// The greatest `grace_ms` and `drain_ms`: a signed number of 32 bits.
+/// The greatest `grace_ms`, `drain_ms` and `pids_limit`: a signed number of 32 bits.
 const MAX_BOUND_MS: f64 = 2_147_483_647.0;
 
 /// How the local executor runs commands. Every key may be left out.
@@ -37,6 +39,13 @@ pub struct LocalBashConfig {
     pub grace_ms: f64,
     /// How long output is still collected after the shell's exit when members of its tree live on, in milliseconds.
     pub drain_ms: f64,
+    /// How many bytes of memory the processes of one command may use together; without it, as many as there are.
+    pub memory_limit_bytes: Option<f64>,
+    /// How many processes and threads one command may have at once; without it, as many as there are.
+    pub pids_limit: Option<f64>,
+    /// The directory of a cgroup (version 2) that was delegated to the program, in which each command gets one of its
+    /// own; without it, that of the program's own cgroup, if that can be used.
+    pub cgroup: Option<PathBuf>,
     /// Names of ambient variables that commands get although they look like credentials.
     pub allow_env: Vec<String>,
 }
@@ -52,6 +61,9 @@ impl Default for LocalBashConfig {
             max_total_spill_bytes: 1_073_741_824.0,
             grace_ms: 3_000.0,
             drain_ms: 250.0,
+            memory_limit_bytes: None,
+            pids_limit: None,
+            cgroup: None,
             allow_env: Vec::new(),
         }
     }
@@ -73,16 +85,21 @@ impl LocalBashConfig {
             ("grace_ms", self.grace_ms),
             ("drain_ms", self.drain_ms),
         ];
+        let limits = [
+            ("memory_limit_bytes", self.memory_limit_bytes),
+            ("pids_limit", self.pids_limit),
+        ];
+        let limits = limits.into_iter().filter_map(|(key, value)| Some((key, value?)));
         let wrong = |(key, value): (&'static str, f64)| {
             if !(value.is_finite() && value > 0.0) {
                 Some(ConfigError::NotPositive { key })
-            } else if matches!(key, "grace_ms" | "drain_ms") && value > MAX_BOUND_MS {
+            } else if matches!(key, "grace_ms" | "drain_ms" | "pids_limit") && value > MAX_BOUND_MS {
                 Some(ConfigError::TooGreat { key })
             } else {
                 None
             }
         };
-        let mut errors: Vec<_> = numbers.into_iter().filter_map(wrong).collect();
+        let mut errors: Vec<_> = numbers.into_iter().chain(limits).filter_map(wrong).collect();
         if self.cwd.as_ref().is_some_and(|cwd| cwd.as_os_str().is_empty()) {
             errors.push(ConfigError::EmptyCwd);
         }
@@ -91,6 +108,22 @@ impl LocalBashConfig {
             Ok(())
         } else {
             Err(ConfigErrors(errors))
+        }
+    }
+
+    /// Where whoever makes a launcher for this executor should let it make cgroups.
+    pub fn cgroups(&self) -> Cgroups {
+        self.cgroup.clone().map_or(Cgroups::Auto, Cgroups::Within)
+    }
+
+    /// What one command may use.
+    pub(crate) fn tree_limits(&self) -> dsh_subprocess::Limits {
+        let pids = self.pids_limit.map(saturating);
+        dsh_subprocess::Limits {
+            memory_bytes: self
+                .memory_limit_bytes
+                .and_then(|bytes| NonZeroU64::new(saturating(bytes) as u64)),
+            pids: pids.and_then(|count| NonZeroU32::new(u32::try_from(count).unwrap_or(u32::MAX))),
         }
     }
 

@@ -10,7 +10,7 @@ use dsh_subprocess::{Launcher, LeaderExit, ProcessSpec, ProcessTree, Proof, Spaw
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{LocalProcess, Stage, member, members};
+use crate::process::{LocalProcess, Rest, Stage, member, members};
 use crate::pump::Pump;
 
 /// How long a member that is just going may take before it counts as left behind.
@@ -97,6 +97,7 @@ impl Driver {
 
         let end = self.meanwhile(tree.ended()).await;
         let exit = proven_exit(shell.exit.clone(), &end);
+        let limits_reached = end.limits_reached.iter().map(ToString::to_string).collect();
         let survivors: Vec<_> = end.survivors.into_iter().map(member).collect();
         // Whoever holds a pipe that was already given up on was not a member then; it is not waited for again.
         let closed = match shell.pipe {
@@ -111,7 +112,12 @@ impl Driver {
         };
         let Self { process, pump, .. } = self;
         drop(pump);
-        process.end(Some(shell), exit, survivors, pipe);
+        let rest = Rest {
+            survivors,
+            limits_reached,
+            pipe,
+        };
+        process.end(Some(shell), exit, rest);
     }
 
     /// Drains the output after the shell's exit and looks who lives on.
@@ -262,8 +268,8 @@ fn proven_exit(exit: ShellExit, end: &TreeEnd) -> ShellExit {
         (Proof::NotProven, _) if end.survivors.is_empty() => ShellExit::Unseen {
             reason: "end of the tree not proven".to_owned(),
         },
-        // The supervisor only looks after what a lost guard left behind.
-        (Proof::Supervisor, _) => ShellExit::Unseen {
+        // Both only look after what a lost guard left behind.
+        (Proof::Supervisor | Proof::Cgroup, _) => ShellExit::Unseen {
             reason: "guard lost; tree seen empty".to_owned(),
         },
         (Proof::NotProven | Proof::Group | Proof::Guard, exit) => exit,
@@ -272,7 +278,7 @@ fn proven_exit(exit: ShellExit, end: &TreeEnd) -> ShellExit {
 
 fn fail(process: &LocalProcess, reason: String) {
     process.output().append(Stream::Stderr, reason.as_bytes());
-    process.end(None, ShellExit::Failed { reason }, Vec::new(), Pipe::Closed);
+    process.end(None, ShellExit::Failed { reason }, Rest::nothing());
 }
 
 /// Whatever happens to the driver, its process ends: nobody waits for it forever.
@@ -284,7 +290,7 @@ impl Drop for EndOnDrop {
             let exit = ShellExit::Unseen {
                 reason: "executor failed".to_owned(),
             };
-            self.0.end(None, exit, Vec::new(), Pipe::Closed);
+            self.0.end(None, exit, Rest::nothing());
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use dsh_scope::ScopeClosed;
+use dsh_subprocess::LimitError;
 use thiserror::Error;
 
 /// One configured value that cannot be used.
@@ -62,6 +63,9 @@ pub enum InstallError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
+    /// The configured limits cannot be held.
+    #[error("bash-local: memory_limit_bytes and pids_limit cannot be held: {0}")]
+    Limits(#[from] LimitError),
     /// The scope is closing.
     #[error("bash-local: {0}")]
     Closed(#[from] ScopeClosed<()>),

@@ -47,6 +47,23 @@ pub(crate) enum Stage {
     },
 }
 
+/// What there is to say of an end besides the shell's exit.
+pub(crate) struct Rest {
+    pub(crate) survivors: Vec<Member>,
+    pub(crate) limits_reached: Vec<String>,
+    pub(crate) pipe: Pipe,
+}
+
+impl Rest {
+    pub(crate) fn nothing() -> Rest {
+        Rest {
+            survivors: Vec::new(),
+            limits_reached: Vec::new(),
+            pipe: Pipe::Closed,
+        }
+    }
+}
+
 impl LocalProcess {
     pub(crate) fn new(log: OutputLog) -> Self {
         let (shared, _) = watch::channel(Shared {
@@ -62,13 +79,19 @@ impl LocalProcess {
     }
 
     /// The last stage. Reads the request to end under the same lock, so that one is either in the end or too late.
-    pub(crate) fn end(&self, shell: Option<ShellEnd>, exit: ShellExit, survivors: Vec<Member>, pipe: Pipe) {
+    pub(crate) fn end(&self, shell: Option<ShellEnd>, exit: ShellExit, rest: Rest) {
+        let Rest {
+            survivors,
+            limits_reached,
+            pipe,
+        } = rest;
         self.log.close();
         self.shared.send_modify(|shared| {
             let end = End {
                 exit: exit.clone(),
                 asked: shared.asked.clone(),
                 survivors,
+                limits_reached,
                 pipe,
             };
             let shell = shell.unwrap_or(ShellEnd {

@@ -42,7 +42,8 @@ impl LocalBash {
     ///
     /// # Errors
     ///
-    /// [`InstallError`] when the configuration is wrong or the scope is closing.
+    /// [`InstallError`] when the configuration is wrong, limits cannot be held (they never can in process groups), or the
+    /// scope is closing.
     pub fn install(scope: &Scope, config: LocalBashConfig) -> Result<Self, InstallError> {
         Self::with_launcher(scope, config, Launcher::groups())
     }
@@ -80,6 +81,7 @@ impl LocalBash {
         ambient: Vec<(OsString, OsString)>,
     ) -> Result<Self, InstallError> {
         config.validate()?;
+        launcher.check_limits(&config.tree_limits())?;
         // A scope of its own: closing it takes the drivers along, and nothing else.
         let own = scope.child(NAME)?;
         let processes = own.child("bash processes")?;
@@ -126,6 +128,7 @@ impl LocalBash {
                 Some(text) => Stdin::Data(text.clone().into_bytes()),
                 None => Stdin::Null,
             },
+            limits: core.config.tree_limits(),
             ..ProcessSpec::new("bash", &spec.workdir)
         }
     }

@@ -127,6 +127,8 @@ pub struct End {
     pub asked: Option<Asked>,
     /// Who could not be ended. Empty for a tree that was seen empty.
     pub survivors: Vec<Member>,
+    /// The limits that it ran into, in words, as in `memory limit of 1048576 bytes reached`.
+    pub limits_reached: Vec<String>,
     /// Whether the output is complete.
     pub pipe: Pipe,
 }

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dsh_subprocess::{GuardConfig, Launcher, ProcessSpec};
+use dsh_subprocess::{Cgroups, GuardConfig, Launcher, ProcessSpec};
 use tokio::task::{JoinSet, spawn_blocking};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -60,7 +60,9 @@ struct Sample {
 }
 
 async fn measure(rounds: usize, at_once: usize, only: &str) -> Result<(), Failure> {
-    let (groups, guarded) = (Launcher::groups(), Launcher::guarded(GuardConfig::own_program())?);
+    let groups = Launcher::groups();
+    let guarded = Launcher::guarded(GuardConfig::own_program().cgroups(Cgroups::Off))?;
+    let contained = Launcher::guarded(GuardConfig::own_program().cgroups(Cgroups::Auto))?;
     let mut ways = vec![
         ("bare posix_spawn, exit", Way::Bare),
         ("tokio::process, exit", Way::Tokio),
@@ -68,6 +70,8 @@ async fn measure(rounds: usize, at_once: usize, only: &str) -> Result<(), Failur
         ("group, seen empty", Way::Launched(groups, Until::Proof)),
         ("guard, exit", Way::Launched(guarded.clone(), Until::Exit)),
         ("guard, proven empty", Way::Launched(guarded, Until::Proof)),
+        ("cgroup, exit", Way::Launched(contained.clone(), Until::Exit)),
+        ("cgroup, proven empty", Way::Launched(contained, Until::Proof)),
     ];
     ways.retain(|(name, _)| name.contains(only));
     let mut samples = vec![Sample::default(); ways.len()];

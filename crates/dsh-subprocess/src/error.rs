@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
+use crate::limits::LimitError;
+
 /// Why no process was started. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
@@ -65,6 +67,9 @@ pub enum SpawnError {
         /// What the system said, or what the program did.
         source: io::Error,
     },
+    /// The limits cannot be held.
+    #[error(transparent)]
+    Limits(#[from] LimitError),
 }
 
 impl SpawnError {
@@ -77,6 +82,7 @@ impl SpawnError {
             | SpawnError::Supervisor { source, .. }
             | SpawnError::TooLong { source } => source.raw_os_error(),
             SpawnError::EmptyProgram
+            | SpawnError::Limits(_)
             | SpawnError::Nul { .. }
             | SpawnError::EnvName { .. }
             | SpawnError::ExitsIgnored => None,
@@ -115,6 +121,14 @@ pub enum GuardError {
     Helper {
         /// The helper as it was named.
         helper: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The cgroup that was named for commands cannot hold any.
+    #[error("cannot make cgroups in {}: {source}; name a writable directory of a cgroup file system, version 2", .directory.display())]
+    Cgroup {
+        /// The directory as it was named.
+        directory: PathBuf,
         /// What the system said.
         source: io::Error,
     },

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::limits::LimitReached;
+
 /// How the leader of a tree ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaderExit {
@@ -108,6 +110,8 @@ pub struct TreeEnd {
     pub survivors: Vec<Member>,
     /// What the end proves.
     pub proof: Proof,
+    /// The limits that the tree ran into, as far as its guard could tell.
+    pub limits_reached: Vec<LimitReached>,
 }
 
 /// What was seen of a tree's end, weakest first.
@@ -117,6 +121,9 @@ pub enum Proof {
     NotProven,
     /// The leader's process group was seen empty. A process that left the group (`setsid`) is not covered.
     Group,
+    /// Guard and supervisor were both lost; the cgroup of the tree was killed from here and seen empty, wherever else
+    /// members went. A process that left the cgroup, which takes the right to write to another one, is not covered.
+    Cgroup,
     /// The guard had no child left, wherever members went: nobody is left. It also ends the tree when this program
     /// is killed.
     Guard,

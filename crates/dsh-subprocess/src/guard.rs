@@ -21,7 +21,7 @@
 #[cfg(target_os = "linux")]
 mod command;
 #[cfg(target_os = "linux")]
-mod ending;
+pub(crate) mod ending;
 #[cfg(target_os = "linux")]
 pub(crate) mod members;
 #[cfg(target_os = "linux")]

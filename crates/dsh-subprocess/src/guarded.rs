@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use tokio::sync::watch;
 
+use crate::cgroup::Room;
 use crate::facts::Member;
 use crate::guard::wire::{Order, send};
+use crate::limits::Limits;
 use crate::platform;
 use crate::supervisor::{Ready, Supervisor};
 use crate::tree::Status;
@@ -26,6 +28,7 @@ pub(crate) struct Guarded {
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) kill_bound: Duration,
+    pub(crate) limits: Limits,
     leader: Pid,
     way: Mutex<Way>,
 }
@@ -35,6 +38,7 @@ pub(crate) struct Guarded {
 struct Way {
     /// `None` when the tree is over.
     guard: Option<Arc<Ready>>,
+    room: Option<Arc<Room>>,
     asked: Option<Asked>,
 }
 
@@ -47,18 +51,21 @@ pub(crate) struct Asked {
 
 impl Guarded {
     pub(crate) fn new(
-        guard: Arc<Ready>,
+        (guard, room): (Arc<Ready>, Option<Arc<Room>>),
         supervisor: Arc<Supervisor>,
         leader: Pid,
         kill_bound: Duration,
+        limits: Limits,
     ) -> Guarded {
         Guarded {
             supervisor,
             status: watch::channel(Status::default()).0,
             kill_bound,
+            limits,
             leader,
             way: Mutex::new(Way {
                 guard: Some(guard),
+                room,
                 asked: None,
             }),
         }
@@ -76,6 +83,7 @@ impl Guarded {
     pub(crate) fn part(&self) -> Option<Asked> {
         let mut way = self.lock();
         way.guard = None;
+        way.room = None;
         way.asked
     }
 
@@ -85,6 +93,7 @@ impl Guarded {
         let Way {
             guard: Some(guard),
             asked,
+            ..
         } = &mut *way
         else {
             return;
@@ -110,15 +119,23 @@ impl Guarded {
     }
 
     pub(crate) fn members(&self) -> Vec<Member> {
-        let Some(guard) = self.lock().guard.clone() else {
-            return Vec::new();
+        let (guard, room) = {
+            let way = self.lock();
+            let Some(guard) = way.guard.clone() else {
+                return Vec::new();
+            };
+            (guard, way.room.clone())
         };
-        let mut members = Vec::new();
-        guard.walk(&mut |member| {
-            if member.pid != self.leader {
-                members.push(platform::describe(member.pid));
+        let mut seen = Vec::new();
+        guard.walk(&mut |member| seen.push(member.pid));
+        // Also whom the walk missed, or could not find because the guard is gone.
+        for pid in room.iter().flat_map(|room| room.members()) {
+            if !seen.contains(&pid) {
+                seen.push(pid);
             }
-        });
+        }
+        seen.retain(|pid| *pid != self.leader);
+        let members = seen.into_iter().map(platform::describe).collect();
         // The thread that hears of the end may have given the guard away during the walk; who was seen then may be of
         // another tree. While the way is open it has not.
         if self.lock().guard.is_some() {

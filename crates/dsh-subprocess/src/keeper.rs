@@ -34,6 +34,8 @@ use self::child::Child;
 #[cfg(target_os = "linux")]
 use self::line::Line;
 use self::ward::Ward;
+#[cfg(target_os = "linux")]
+use crate::cgroup::Room;
 use crate::feed::Feed;
 #[cfg(target_os = "linux")]
 use crate::guard::wire::Report;
@@ -106,7 +108,7 @@ impl Keeper {
     pub(crate) fn watch_guard(
         &self,
         guarded: Arc<Guarded>,
-        guard: Arc<Ready>,
+        guard: (Arc<Ready>, Option<Arc<Room>>),
         feed: Option<Feed>,
         heard: Option<Report>,
     ) {

@@ -7,9 +7,12 @@ use std::path::PathBuf;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
+#[cfg(target_os = "linux")]
+use crate::cgroup::{Base, Home};
 use crate::error::{GuardError, SpawnError};
 #[cfg(target_os = "linux")]
 use crate::guards::Guards;
+use crate::limits::{LimitError, Limits};
 use crate::spawn::{Launched, launch};
 use crate::spec::ProcessSpec;
 use crate::starter;
@@ -21,6 +24,7 @@ use crate::tree::ProcessTree;
 /// |---|---|---|
 /// | [`groups`](Launcher::groups) | the process group was seen empty | |
 /// | [`guarded`](Launcher::guarded) | nobody is left, wherever members went | everything, when this program is killed, when a guard is killed or stopped |
+/// | guarded, with [cgroups](Cgroups) | the same | and when guard and supervisor are killed at once |
 ///
 /// Not in any tree is work that was handed to another daemon (`systemd-run`, `docker`, `at`).
 #[derive(Debug, Clone)]
@@ -32,6 +36,23 @@ pub struct Launcher {
 #[derive(Debug, Clone)]
 pub struct GuardConfig {
     helper: Option<PathBuf>,
+    cgroups: Cgroups,
+}
+
+/// Whether each command is also put into a cgroup of its own.
+///
+/// With one, a tree can be ended and its end be proven even when a command has killed its guard and the supervisor at
+/// once ([`Proof::Cgroup`](crate::Proof)), a command that forks without end is ended by one write, and there can be
+/// [`Limits`]. Needs Linux 5.14 and a cgroup of version 2 in which this program may make directories.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Cgroups {
+    /// In this program's own cgroup, if that can be done; otherwise without, which changes nothing else.
+    #[default]
+    Auto,
+    /// Without.
+    Off,
+    /// In this directory, which was delegated to this program.
+    Within(PathBuf),
 }
 
 /// A started process: its tree and the reading ends of its two output pipes.
@@ -58,7 +79,10 @@ enum Level {
 impl GuardConfig {
     /// This program, started again. It must call [`guard_entry`](crate::guard_entry) first in `main`.
     pub fn own_program() -> GuardConfig {
-        GuardConfig { helper: None }
+        GuardConfig {
+            helper: None,
+            cgroups: Cgroups::Auto,
+        }
     }
 
     /// The helper `dsh-guard` of this crate's own version, for programs that cannot start themselves again (a test
@@ -66,7 +90,14 @@ impl GuardConfig {
     pub fn helper(path: impl Into<PathBuf>) -> GuardConfig {
         GuardConfig {
             helper: Some(path.into()),
+            cgroups: Cgroups::Auto,
         }
+    }
+
+    /// Where the cgroups of commands are; [`Cgroups::Auto`] if this is not called.
+    #[must_use]
+    pub fn cgroups(self, cgroups: Cgroups) -> GuardConfig {
+        GuardConfig { cgroups, ..self }
     }
 
     fn program(self) -> Result<CString, GuardError> {
@@ -99,10 +130,12 @@ impl Launcher {
     ///
     /// [`GuardError`] when no program can be the guard. Nothing is started yet.
     pub fn guarded(config: GuardConfig) -> Result<Launcher, GuardError> {
+        #[cfg(target_os = "linux")]
+        let base = base(&config.cgroups)?;
         let program = config.program()?;
         #[cfg(target_os = "linux")]
         return Ok(Launcher {
-            level: Level::Guarded(std::sync::Arc::new(Guards::new(program))),
+            level: Level::Guarded(std::sync::Arc::new(Guards::new(program, base))),
         });
         #[cfg(not(target_os = "linux"))]
         {
@@ -117,6 +150,20 @@ impl Launcher {
             Level::Groups => false,
             #[cfg(target_os = "linux")]
             Level::Guarded(_) => true,
+        }
+    }
+
+    /// Whether processes can be held to these limits. If so, the cgroups are made ready for that.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitError`] says what is missing.
+    pub fn check_limits(&self, limits: &Limits) -> Result<(), LimitError> {
+        match &self.level {
+            Level::Groups if limits.is_none() => Ok(()),
+            Level::Groups => Err(LimitError::no_guard()),
+            #[cfg(target_os = "linux")]
+            Level::Guarded(guards) => guards.check_limits(limits),
         }
     }
 
@@ -161,5 +208,21 @@ impl Launcher {
             stderr: receive(stderr)?,
             tree,
         })
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn base(cgroups: &Cgroups) -> Result<Option<Base>, GuardError> {
+    match cgroups {
+        Cgroups::Auto => Ok(Base::own()),
+        Cgroups::Off => Ok(None),
+        Cgroups::Within(directory) => {
+            let base = Base::given(directory.clone());
+            let usable = base.and_then(|base| Home::create(&base)?.remove().map(|()| base));
+            usable.map(Some).map_err(|source| GuardError::Cgroup {
+                directory: directory.clone(),
+                source,
+            })
+        }
     }
 }

@@ -33,7 +33,21 @@
 //! this program if that is killed. The guards hold no
 //! environment and no arguments of a command where others could read them.
 //!
-//! # Limits
+//! # In a cgroup
+//!
+//! Where this program may make directories in a cgroup of version 2 ([`Cgroups`]), each guarded command is born in one
+//! of its own, in addition to all the above. Then this program ends also a tree whose guard and supervisor were killed
+//! at once ([`Proof::Cgroup`]), a tree that forks without end goes with one write, and what outlived even this program
+//! is ended by the next one that starts commands in the same place. Where it may not, nothing else changes. Only in a
+//! cgroup a tree can have [`Limits`]; where they cannot be held a start is refused.
+//!
+//! | level | an end proves | not proven when | not covered |
+//! |---|---|---|---|
+//! | group | the group is empty | the leader was reaped by somebody else | who left the group |
+//! | guard, supervisor | nobody is left | both were killed at once | |
+//! | cgroup in addition | nobody is left | both were killed at once, and this program too | then, who moved itself to another cgroup, which takes the right to |
+//!
+//! # What it cannot do
 //!
 //! In a group, a process that leaves it is not in the tree, and a program that reaps children it did not start
 //! (`waitpid(-1)`) takes exit statuses away: [`LeaderExit::Lost`]. At any level, work that is handed to another daemon
@@ -70,6 +84,8 @@
 //! # }
 //! ```
 
+#[cfg(target_os = "linux")]
+mod cgroup;
 mod error;
 mod facts;
 mod feed;
@@ -81,6 +97,7 @@ mod guarded;
 mod guards;
 mod keeper;
 mod launcher;
+mod limits;
 mod lookup;
 mod pace;
 mod platform;
@@ -97,6 +114,7 @@ mod wait;
 pub use error::{GuardError, SpawnError};
 pub use facts::{LeaderExit, Member, Proof, Signal, TreeEnd};
 pub use guard::guard_entry;
-pub use launcher::{GuardConfig, Launcher, Spawned};
+pub use launcher::{Cgroups, GuardConfig, Launcher, Spawned};
+pub use limits::{LimitError, LimitReached, Limits};
 pub use spec::{ProcessSpec, Stdin};
 pub use tree::ProcessTree;

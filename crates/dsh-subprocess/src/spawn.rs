@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::error::SpawnError;
 use crate::group::Group;
 use crate::keeper;
+use crate::limits::LimitError;
 use crate::prepare::{Asked, Prepared};
 use crate::spec::ProcessSpec;
 use crate::sys;
@@ -25,6 +26,9 @@ pub(crate) struct Launched {
 pub(crate) fn launch(mut spec: ProcessSpec) -> Result<Launched, SpawnError> {
     if !sys::exit_statuses_are_kept() {
         return Err(SpawnError::ExitsIgnored);
+    }
+    if !spec.limits.is_none() {
+        return Err(LimitError::no_guard().into());
     }
     if let Some(command) = spec.bash_command.take() {
         // It may begin with a dash.

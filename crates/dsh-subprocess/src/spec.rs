@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::limits::Limits;
+
 /// What to start. Nothing is inherited but what stands here.
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
@@ -28,6 +30,8 @@ pub struct ProcessSpec {
     pub stdin: Stdin,
     /// How long after the first SIGKILL survivors are waited for before they are named. Default 10 s.
     pub kill_bound: Duration,
+    /// What the tree may use at most. A start that cannot be held to it is refused.
+    pub limits: Limits,
 }
 
 /// What a process reads on descriptor 0.
@@ -51,6 +55,7 @@ impl ProcessSpec {
             cwd: cwd.into(),
             stdin: Stdin::Null,
             kill_bound: Duration::from_secs(10),
+            limits: Limits::default(),
         }
     }
 }

@@ -21,6 +21,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid,
 };
 
+use crate::cgroup::{Base, Home, Rooms};
 use crate::error::SpawnError;
 use crate::guard::members::{Seen, has_exited, walk_below};
 use crate::guard::wire::{Offer, Received, Wait, pair, receive, send};
@@ -52,6 +53,7 @@ pub(crate) struct Supervisor {
     owed: AtomicUsize,
     /// Whether it ever said anything.
     heard: AtomicBool,
+    rooms: Option<Arc<Rooms>>,
 }
 
 /// A guard that waits for its order, or has got it.
@@ -89,8 +91,8 @@ pub(crate) enum NoGuard {
 }
 
 impl Supervisor {
-    /// Starts `program` as a supervisor.
-    pub(crate) fn start(program: &CStr) -> Result<Supervisor, SpawnError> {
+    /// Starts `program` as a supervisor; with cgroups for commands, if there is a base for them.
+    pub(crate) fn start(program: &CStr, base: Option<&Base>) -> Result<Supervisor, SpawnError> {
         let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
         let resources = |errno| SpawnError::resources("the socket of a supervisor", errno);
         let (main, other) = pair().map_err(resources)?;
@@ -121,7 +123,12 @@ impl Supervisor {
                     turn: Mutex::default(),
                     owed: AtomicUsize::new(0),
                     heard: AtomicBool::new(false),
+                    rooms: base.and_then(rooms_in),
                 };
+                if let Some(rooms) = &supervisor.rooms {
+                    let home = rooms.home();
+                    let _ = send(&supervisor.main, home.name().as_bytes(), &[home.as_fd()]);
+                }
                 (0..READY).for_each(|_| supervisor.ask());
                 Ok(supervisor)
             }
@@ -244,6 +251,11 @@ impl Supervisor {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The cgroups for commands of its guards, if they have some.
+    pub(crate) fn rooms(&self) -> Option<&Arc<Rooms>> {
+        self.rooms.as_ref()
+    }
+
     /// Whether it has exited. Guards that it made ready are not supervised then.
     pub(crate) fn is_lost(&self) -> bool {
         has_exited(&self.process)
@@ -253,6 +265,16 @@ impl Supervisor {
     pub(crate) fn go_on(&self) {
         let _ = pidfd_send_signal(&self.process, Signal::CONT);
     }
+}
+
+/// Without, nothing changes for commands that have no limits.
+fn rooms_in(base: &Base) -> Option<Arc<Rooms>> {
+    let home = Home::create(base);
+    home.inspect_err(
+        |error| tracing::debug!(base = %base.path().display(), %error, "commands have no cgroups"),
+    )
+    .ok()
+    .map(|home| Arc::new(Rooms::new(home)))
 }
 
 /// Why a program does not work as a supervisor.

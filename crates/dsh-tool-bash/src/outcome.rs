@@ -11,9 +11,11 @@ pub(crate) fn outcome(end: End) -> Outcome {
         exit,
         asked,
         survivors,
+        limits_reached,
         pipe,
     } = end;
     let mut facts = vec![exit_fact(&exit, asked.as_ref())];
+    facts.extend(limits_reached);
     let shut_down = matches!(
         asked,
         Some(Asked {

@@ -15,6 +15,7 @@ fn end(exit: ShellExit) -> End {
         exit,
         asked: None,
         survivors: Vec::new(),
+        limits_reached: Vec::new(),
         pipe: Pipe::Closed,
     }
 }

@@ -16,6 +16,9 @@ fn c50_every_wrong_value_is_named_at_once() {
         max_total_spill_bytes: 0.0,
         grace_ms: 0.0,
         drain_ms: f64::INFINITY,
+        memory_limit_bytes: Some(0.0),
+        pids_limit: Some(f64::NAN),
+        cgroup: None,
         cwd: Some("".into()),
         allow_env: ["", "A=B", "A\0", "dsh_home", "FINE_KEY"].map(Into::into).into(),
     };
@@ -31,6 +34,8 @@ fn c50_every_wrong_value_is_named_at_once() {
         "max_total_spill_bytes",
         "grace_ms",
         "drain_ms",
+        "memory_limit_bytes",
+        "pids_limit",
     ]
     .map(positive)
     .into();
@@ -106,4 +111,29 @@ async fn a_closed_scope_installs_nothing() {
         LocalBash::install(&scope, LocalBashConfig::default()),
         Err(InstallError::Closed(_))
     ));
+}
+
+#[test]
+fn limits_that_cannot_be_held_are_refused_with_what_is_missing() {
+    for config in [
+        LocalBashConfig {
+            memory_limit_bytes: Some(1e9),
+            ..LocalBashConfig::default()
+        },
+        LocalBashConfig {
+            pids_limit: Some(100.0),
+            ..LocalBashConfig::default()
+        },
+    ] {
+        let refused = LocalBash::install(&Scope::root("test"), config);
+        let Err(error @ InstallError::Limits(_)) = refused else {
+            panic!("process groups hold no limits")
+        };
+        let said = error.to_string();
+        let begins = "bash-local: memory_limit_bytes and pids_limit cannot be held: limits need a cgroup";
+        assert!(
+            said.starts_with(begins) && said.contains("process groups"),
+            "{said}"
+        );
+    }
 }

@@ -8,7 +8,7 @@ use dsh_bash::{BashExecutor, BashProcess, BashRequest, RunError, RunResult, run}
 use dsh_bash_local::{LocalBash, LocalBashConfig};
 use dsh_output::{OutputSource, Rendering};
 use dsh_scope::Scope;
-use dsh_subprocess::{GuardConfig, Launcher};
+use dsh_subprocess::{Cgroups, GuardConfig, Launcher};
 use dsh_testkit::eventually;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,10 @@ impl Fixture {
 
     /// Under guards. The program of this test cannot be one, so a helper must be named.
     pub(crate) fn guarded() -> Self {
+        Self::guarded_with(Cgroups::Auto)
+    }
+
+    pub(crate) fn guarded_with(cgroups: Cgroups) -> Self {
         let Some(helper) = std::env::var_os("DSH_GUARD") else {
             panic!(
                 "DSH_GUARD must name the helper: `cargo build -p dsh-subprocess --bin dsh-guard`, then the \
@@ -41,7 +45,7 @@ impl Fixture {
             )
         };
         let scope = Scope::root("test");
-        let launcher = Launcher::guarded(GuardConfig::helper(helper)).unwrap();
+        let launcher = Launcher::guarded(GuardConfig::helper(helper).cgroups(cgroups)).unwrap();
         let bash = LocalBash::with_launcher(&scope, config(), launcher).unwrap();
         Self {
             scope,

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use dsh_bash::{Asked, EndReason, Found, Pipe, ShellExit};
+use dsh_subprocess::Cgroups;
 use dsh_testkit::eventually;
 use dsh_testkit::process::{Marker, is_gone};
 
@@ -85,7 +86,7 @@ async fn a_guard_lost_after_the_shell_is_told_and_no_exit_code() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_end_that_nobody_could_see_is_told_as_not_proven() {
-    let fixture = Fixture::guarded();
+    let fixture = Fixture::guarded_with(Cgroups::Off);
     let command = "read -r _ _ _ supervisor _ < /proc/$PPID/stat; kill -STOP $supervisor; kill -9 $PPID $supervisor; kill -9 $$";
     let process = fixture.start(command);
     let end = process.ended().await;

@@ -105,6 +105,7 @@ impl Process {
             exit: exit.clone(),
             asked,
             survivors,
+            limits_reached: Vec::new(),
             pipe: Pipe::Closed,
         };
         self.state.send_modify(|state| {

@@ -17,13 +17,18 @@ use nix::sys::prctl::set_dumpable;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, getpid, wait};
 
-use super::ending::{Killing, Leader, term};
+use super::ending::{Below, Killing, Leader, term};
 use super::poll::{Children, Signalled};
-use super::wire::{After, Order, Received, Report, Run, Script, Stage, Wait, receive, send};
+use super::wire::{After, Limited, Order, Received, Report, Run, Script, Stage, Wait, receive, send};
+use crate::cgroup::{Cgroup, Population, hits};
+use crate::pace::Pace;
+use crate::sys::fork::{Stillborn, spawn_into};
 use crate::sys::{self, Launch, Leads, Others};
 
 /// How long a tree has between TERM and KILL when the harness is gone.
 const ORPHANED_GRACE: Duration = Duration::from_millis(500);
+/// A cgroup in which somebody lives who is nobody's child here is asked again at this pace.
+const ASK: Pace = Pace::new(Duration::from_micros(100), Duration::from_millis(20));
 
 /// Serves commands, one after the other. Returns when there will be no other one, and no tree is left.
 pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
@@ -34,9 +39,15 @@ pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
         let Some(order) = await_order(socket)? else {
             return Ok(());
         };
-        let kill_bound = order.run.kill_bound;
-        match start(order) {
-            Ok(Running { leader, script }) => {
+        let Run {
+            kill_bound, limited, ..
+        } = order.run;
+        match start(order, &mut harness) {
+            Ok(Running {
+                leader,
+                script,
+                cgroup,
+            }) => {
                 harness.tell(&Report::Started {
                     leader: leader.as_raw_nonzero().get().cast_unsigned(),
                 });
@@ -49,6 +60,9 @@ pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
                     stop: Stop::No,
                     kill_bound,
                     signalled: Signalled::No,
+                    cgroup,
+                    limited,
+                    ask: ASK,
                 }
                 .run();
                 drop(script);
@@ -68,6 +82,7 @@ struct Attached {
     stdio: [OwnedFd; 3],
     directory: OwnedFd,
     script: Option<OwnedFd>,
+    cgroup: Option<Cgroup>,
 }
 
 /// A leader that runs.
@@ -75,6 +90,8 @@ struct Running {
     leader: Pid,
     /// The shell finds it here for as long as it likes: until nobody is left.
     script: Option<OwnedFd>,
+    /// Where the leader was born.
+    cgroup: Option<Cgroup>,
 }
 
 struct Guard<'a> {
@@ -87,6 +104,9 @@ struct Guard<'a> {
     stop: Stop,
     kill_bound: Duration,
     signalled: Signalled,
+    cgroup: Option<Cgroup>,
+    limited: Limited,
+    ask: Pace,
 }
 
 /// How far the termination of the tree has come.
@@ -115,7 +135,9 @@ impl Guard<'_> {
                 self.signalled = Signalled::Yes;
             }
             self.read_orders();
-            if self.reap() == Left::Nobody {
+            let left = self.left();
+            if left == Left::Nobody {
+                self.tell_hits();
                 let status = self.status;
                 let guard = self.after();
                 self.harness.tell(&Report::Empty { status, guard });
@@ -124,7 +146,8 @@ impl Guard<'_> {
             if let Some(status) = self.status.take() {
                 self.harness.tell(&Report::Exit { status });
             }
-            let next = self.kill_when_due();
+            let ask_at = (left == Left::NoChild).then(|| Instant::now() + self.ask.next());
+            let next = [self.kill_when_due(), ask_at].into_iter().flatten().min();
             let harness = self.harness.0.as_ref().map(AsFd::as_fd);
             self.children.sleep(&[harness], next);
         }
@@ -168,6 +191,21 @@ impl Guard<'_> {
         }
     }
 
+    /// No child means nobody, unless somebody else was put into the cgroup of this tree.
+    fn left(&mut self) -> Left {
+        match (self.reap(), &self.cgroup) {
+            (Left::Nobody, Some(cgroup)) if cgroup.population() == Population::Somebody => Left::NoChild,
+            (left, _) => left,
+        }
+    }
+
+    fn tell_hits(&mut self) {
+        if let (Limited::Yes, Some(cgroup)) = (self.limited, &self.cgroup) {
+            let hits = hits(cgroup);
+            self.harness.tell(&Report::Reached(hits));
+        }
+    }
+
     fn reap(&mut self) -> Left {
         // Also those that some program created to end with another signal.
         let every_kind = WaitOptions::from_bits_retain(libc::__WALL.cast_unsigned());
@@ -197,7 +235,11 @@ impl Guard<'_> {
         let Stop::Kill(killing) = &mut self.stop else {
             return None;
         };
-        if let Some(survivors) = killing.step(now, self.kill_bound, &|_| false) {
+        let doomed = Below {
+            cgroup: self.cgroup.as_ref(),
+            spared: &|_| false,
+        };
+        if let Some(survivors) = killing.step(now, self.kill_bound, &doomed) {
             self.harness.tell(&Report::Survivors(survivors));
         }
         Some(killing.again_at())
@@ -209,6 +251,8 @@ impl Guard<'_> {
 enum Left {
     Nobody,
     Somebody,
+    /// Somebody who is no child of this process.
+    NoChild,
 }
 
 /// `None` when the harness goes, or says something else.
@@ -234,21 +278,27 @@ fn await_order(socket: &OwnedFd) -> Result<Option<Attached>, Errno> {
     let (Some(stdin), Some(stdout), Some(stderr), Some(directory)) = (next(), next(), next(), next()) else {
         return Ok(None);
     };
+    let script = match run.script {
+        Script::Attached => next(),
+        Script::None => None,
+    };
     Ok(Some(Attached {
         run,
         stdio: [stdin, stdout, stderr],
         directory,
-        script: next(),
+        script,
+        cgroup: next().map(Cgroup::new),
     }))
 }
 
 /// Starts the leader.
-fn start(order: Attached) -> Result<Running, (Stage, i32)> {
+fn start(order: Attached, harness: &mut Harness) -> Result<Running, (Stage, i32)> {
     let Attached {
         run,
         stdio,
         directory,
         script,
+        cgroup,
     } = order;
     let mut argv = run.argv;
     match (run.script, &script) {
@@ -264,7 +314,7 @@ fn start(order: Attached) -> Result<Running, (Stage, i32)> {
         (Script::Attached, None) => return Err((Stage::Order, libc::EINVAL)),
         (Script::None, _) => {}
     }
-    let spawned = sys::spawn(&Launch {
+    let launch = Launch {
         program: &run.program,
         argv: &argv,
         env: &run.env,
@@ -273,15 +323,39 @@ fn start(order: Attached) -> Result<Running, (Stage, i32)> {
         socket: None,
         leads: Leads::Session,
         others: Others::CloseThemselves,
-    })
-    .map_err(|error| (Stage::Spawn, number(&error)));
+    };
+    let spawned = spawn(&launch, cgroup, run.limited, harness);
     argv.into_iter()
         .chain(run.env)
         .for_each(|text| overwrite(text.into_bytes()));
+    let (leader, cgroup) = spawned?;
     Ok(Running {
-        leader: spawned?,
+        leader,
         script,
+        cgroup,
     })
+}
+
+/// In the cgroup, if there is one that takes it; one that limits it must.
+fn spawn(
+    launch: &Launch<'_>,
+    cgroup: Option<Cgroup>,
+    limited: Limited,
+    harness: &mut Harness,
+) -> Result<(Pid, Option<Cgroup>), (Stage, i32)> {
+    if let Some(cgroup) = cgroup {
+        match (spawn_into(cgroup.as_fd(), launch), limited) {
+            (Ok(leader), _) => return Ok((leader, Some(cgroup))),
+            (Err(Stillborn::NoProgram(error)), _) => return Err((Stage::Spawn, number(&error))),
+            (Err(Stillborn::NoProcess(error)), Limited::Yes) => return Err((Stage::Cgroup, number(&error))),
+            // Not every kernel can, and not every cgroup takes processes; a shortage shows again.
+            (Err(Stillborn::NoProcess(_)), Limited::No) => harness.tell(&Report::OutOfCgroup),
+        }
+    }
+    match sys::spawn(launch) {
+        Ok(leader) => Ok((leader, None)),
+        Err(error) => Err((Stage::Spawn, number(&error))),
+    }
 }
 
 /// For what the next command must not find in the memory of this process.

@@ -12,6 +12,7 @@ use rustix::process::{
 };
 
 use super::members::{Seen, children, group_of, walk};
+use crate::cgroup::Cgroup;
 use crate::facts::Member;
 use crate::pace::Pace;
 use crate::platform;
@@ -81,8 +82,50 @@ pub(super) fn term(leader: Pid, state: Leader) {
     }
 }
 
+/// Whom KILLs are for.
+pub(crate) trait Doomed {
+    fn kill(&self);
+
+    /// Who can still be seen.
+    fn left(&self) -> Vec<Pid>;
+}
+
+/// Everybody in this cgroup, and everybody below this process but its children that are spared.
+pub(super) struct Below<'a> {
+    pub(super) cgroup: Option<&'a Cgroup>,
+    pub(super) spared: &'a dyn Fn(Pid) -> bool,
+}
+
+impl Doomed for Below<'_> {
+    fn kill(&self) {
+        // The cgroup first: whoever forks without end is ended at once by that.
+        if let Some(cgroup) = self.cgroup {
+            cgroup.kill();
+        }
+        kill(self.spared);
+    }
+
+    fn left(&self) -> Vec<Pid> {
+        let mut left: Vec<_> = self.cgroup.map(Cgroup::members).unwrap_or_default();
+        walk(self.spared, &mut |member| left.push(member.pid));
+        left.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
+        left.dedup();
+        left
+    }
+}
+
+impl Doomed for Cgroup {
+    fn kill(&self) {
+        self.kill();
+    }
+
+    fn left(&self) -> Vec<Pid> {
+        self.members()
+    }
+}
+
 /// The KILLs, until somebody sees that nobody is left.
-pub(super) struct Killing {
+pub(crate) struct Killing {
     since: Instant,
     again_at: Instant,
     pace: Pace,
@@ -90,7 +133,7 @@ pub(super) struct Killing {
 }
 
 impl Killing {
-    pub(super) fn from(now: Instant) -> Killing {
+    pub(crate) fn from(now: Instant) -> Killing {
         Killing {
             since: now,
             again_at: now,
@@ -99,21 +142,16 @@ impl Killing {
         }
     }
 
-    pub(super) fn again_at(&self) -> Instant {
+    pub(crate) fn again_at(&self) -> Instant {
         self.again_at
     }
 
-    /// Kills everybody below this process but `spared`, if it is time. Once, after `bound`, names who is left.
-    pub(super) fn step(
-        &mut self,
-        now: Instant,
-        bound: Duration,
-        spared: &dyn Fn(Pid) -> bool,
-    ) -> Option<Vec<Member>> {
+    /// Kills, if it is time. Once, after `bound`, names who is left.
+    pub(crate) fn step(&mut self, now: Instant, bound: Duration, doomed: &dyn Doomed) -> Option<Vec<Member>> {
         if now < self.again_at {
             return None;
         }
-        kill(spared);
+        doomed.kill();
         let elapsed = now.duration_since(self.since);
         let delay = if self.named {
             SURVIVORS_PACE
@@ -124,12 +162,10 @@ impl Killing {
         if self.named || elapsed < bound {
             return None;
         }
-        let mut survivors = Vec::new();
-        walk(spared, &mut |member| {
-            survivors.push(platform::describe(member.pid))
-        });
-        self.named = !survivors.is_empty() || elapsed >= bound.saturating_add(UNSEEN);
-        self.named.then_some(survivors)
+        let left = doomed.left();
+        self.named = !left.is_empty() || elapsed >= bound.saturating_add(UNSEEN);
+        self.named
+            .then(|| left.into_iter().map(platform::describe).collect())
     }
 }
 
@@ -168,8 +204,11 @@ mod tests {
         let start = Instant::now();
         let bound = Duration::from_secs(1);
         let mut killing = Killing::from(start);
-        // All are spared, so nobody is killed and nobody is seen.
-        let mut step = |elapsed| killing.step(start + elapsed, bound, &|_| true);
+        let nobody = Below {
+            cgroup: None,
+            spared: &|_| true,
+        };
+        let mut step = |elapsed| killing.step(start + elapsed, bound, &nobody);
         assert_eq!(step(bound), None);
         assert_eq!(step(bound + UNSEEN), Some(Vec::new()));
         assert_eq!(step(bound + UNSEEN * 2), None, "once");

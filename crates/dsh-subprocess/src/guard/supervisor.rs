@@ -17,9 +17,10 @@ use rustix::process::{
 };
 
 use super::command;
-use super::ending::Killing;
+use super::ending::{Below, Killing};
 use super::poll::Children;
 use super::wire::{Offer, Received, Report, Wait, pair, receive, send};
+use crate::cgroup::Home;
 use crate::sys;
 use crate::sys::fork::{self, Forked, fork_clone_child};
 
@@ -48,6 +49,7 @@ pub(super) fn run(main: OwnedFd) -> ! {
         guards: HashMap::new(),
         lost: Vec::new(),
         killing: None,
+        home: None,
     }
     .run();
     fork::exit(0)
@@ -60,6 +62,8 @@ struct Supervisor {
     /// The sockets of guards that are gone and whose trees are not known to be empty.
     lost: Vec<OwnedFd>,
     killing: Option<Killing>,
+    /// Where the cgroups of all commands are.
+    home: Option<Home>,
 }
 
 struct Guard {
@@ -92,6 +96,8 @@ impl Supervisor {
                 Orphans::Some => Some(self.kill_orphans()),
             };
             if self.main.is_none() && self.guards.is_empty() && orphans == Orphans::None {
+                // What stays is for the next program that makes cgroups in the same place.
+                let _ = self.home.map(|home| home.remove());
                 return;
             }
             let main = self.main.as_ref().map(AsFd::as_fd);
@@ -102,6 +108,10 @@ impl Supervisor {
     fn read_requests(&mut self) {
         while let Some(main) = &self.main {
             match receive(main, Wait::No) {
+                Ok(Received::Message(name, mut descriptors)) if !descriptors.is_empty() => {
+                    let name = String::from_utf8_lossy(&name).into_owned();
+                    self.home = descriptors.pop().map(|home| Home::shared(home, name));
+                }
                 Ok(Received::Message(..)) => {
                     let (offer, descriptors) = match self.make_guard() {
                         Ok((guard, socket, process)) => {
@@ -193,7 +203,11 @@ impl Supervisor {
         let now = Instant::now();
         let guards = &self.guards;
         let killing = self.killing.get_or_insert_with(|| Killing::from(now));
-        let survivors = killing.step(now, KILL_BOUND, &|pid| guards.contains_key(&pid));
+        let doomed = Below {
+            cgroup: None,
+            spared: &|pid| guards.contains_key(&pid),
+        };
+        let survivors = killing.step(now, KILL_BOUND, &doomed);
         let again_at = killing.again_at();
         if let Some(survivors) = survivors {
             self.tell_lost(&Report::LostSurvivors(survivors));

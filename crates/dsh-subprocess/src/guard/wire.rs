@@ -5,7 +5,7 @@
 //!
 //! | from → to | message |
 //! |---|---|
-//! | harness → supervisor | one byte: make a guard ready |
+//! | harness → supervisor | one byte: make a guard ready; with a descriptor: the name of that directory, the home of cgroups |
 //! | supervisor → harness | [`Offer`] |
 //! | harness → guard | [`Order`] |
 //! | guard → harness | [`Report`] |
@@ -17,6 +17,7 @@ use std::ffi::CString;
 use std::time::Duration;
 
 pub(crate) use self::socket::{Received, Wait, pair, receive, send};
+use crate::cgroup::Hits;
 use crate::facts::Member;
 
 /// A longer order goes in a file of its own.
@@ -35,7 +36,8 @@ pub(crate) enum Offer {
 
 /// What a guard is told.
 pub(crate) enum Order {
-    /// Start this. With the descriptors 0, 1, 2 and the working directory; then, if told so, the script.
+    /// Start this. With the descriptors 0, 1, 2 and the working directory; then, if told so, the script; then, if there
+    /// is one, the cgroup.
     Run(Run),
     /// As `Run`, but the message is the content of the last descriptor.
     RunFromFile,
@@ -51,6 +53,14 @@ pub(crate) struct Run {
     /// How long after the first KILL survivors are named.
     pub(crate) kill_bound: Duration,
     pub(crate) script: Script,
+    pub(crate) limited: Limited,
+}
+
+/// Whether the cgroup that comes with the order limits the command, which must not run elsewhere then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limited {
+    No,
+    Yes,
 }
 
 /// Whether the program is a bash that finds its command in a file that comes with the order.
@@ -81,6 +91,10 @@ pub(crate) enum Report {
     Survivors(Vec<Member>),
     LostEmpty,
     LostSurvivors(Vec<Member>),
+    /// The kernel does not start a process in the cgroup; it is started elsewhere. Said before it is.
+    OutOfCgroup,
+    /// What the cgroup counted. Said before the tree is said to be empty.
+    Reached(Hits),
 }
 
 /// What a guard does when its tree is empty.
@@ -100,6 +114,8 @@ pub(crate) enum Stage {
     Script,
     /// The program cannot be started.
     Spawn,
+    /// No process can be started in the cgroup.
+    Cgroup,
 }
 
 impl Offer {
@@ -130,6 +146,7 @@ impl Order {
             Order::Run(run) => Writer::tagged(0)
                 .duration(Some(run.kill_bound))
                 .number(u32::from(run.script == Script::Attached))
+                .number(u32::from(run.limited == Limited::Yes))
                 .string(&run.program)
                 .strings(&run.argv)
                 .strings(&run.env)
@@ -147,6 +164,10 @@ impl Order {
                 script: match reader.number()? {
                     0 => Script::None,
                     _ => Script::Attached,
+                },
+                limited: match reader.number()? {
+                    0 => Limited::No,
+                    _ => Limited::Yes,
                 },
                 program: reader.string()?,
                 argv: reader.strings()?,
@@ -181,6 +202,11 @@ impl Report {
             Report::Survivors(members) => Writer::tagged(4).members(members).done(),
             Report::LostEmpty => Writer::tagged(5).done(),
             Report::LostSurvivors(members) => Writer::tagged(6).members(members).done(),
+            Report::OutOfCgroup => Writer::tagged(7).done(),
+            Report::Reached(Hits { memory, pids }) => Writer::tagged(8)
+                .number(u32::from(*memory))
+                .number(u32::from(*pids))
+                .done(),
         }
     }
 
@@ -210,13 +236,18 @@ impl Report {
             4 => Some(Report::Survivors(reader.members()?)),
             5 => Some(Report::LostEmpty),
             6 => Some(Report::LostSurvivors(reader.members()?)),
+            7 => Some(Report::OutOfCgroup),
+            8 => Some(Report::Reached(Hits {
+                memory: reader.number()? != 0,
+                pids: reader.number()? != 0,
+            })),
             _ => None,
         }
     }
 }
 
 impl Stage {
-    const ALL: [Stage; 3] = [Stage::Order, Stage::Script, Stage::Spawn];
+    const ALL: [Stage; 4] = [Stage::Order, Stage::Script, Stage::Spawn, Stage::Cgroup];
 
     pub(crate) fn code(self) -> u8 {
         self as u8

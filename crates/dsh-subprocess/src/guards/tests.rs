@@ -13,7 +13,8 @@ fn an_order_too_long_for_its_socket_goes_in_a_file() {
     let mut spec = ProcessSpec::new("/bin/true", "/");
     spec.args = vec!["#".repeat(20_000).into()];
     let prepared = Prepared::new(spec).unwrap();
-    let mut message = MessageWithFiles::new(&prepared, None, Duration::from_secs(1)).unwrap();
+    let mut message =
+        MessageWithFiles::new(&prepared, None, Duration::from_secs(1), &Limits::default()).unwrap();
     let whole = message.bytes.clone();
     assert!(message.file.is_none(), "short enough for any ordinary socket");
 
@@ -24,7 +25,7 @@ fn an_order_too_long_for_its_socket_goes_in_a_file() {
         Err(Errno::MSGSIZE),
         "or this shows nothing"
     );
-    message.send(&ours).unwrap().unwrap();
+    message.send(&ours, None).unwrap().unwrap();
 
     let Ok(Received::Message(bytes, mut descriptors)) = receive(&theirs, Wait::No) else {
         panic!("no order")

@@ -13,10 +13,13 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
 use super::{Progress, Watched};
+use crate::cgroup::{Hits, Population, Room};
 use crate::facts::{LeaderExit, Member, Proof, TreeEnd};
 use crate::feed::{Fed, Feed};
+use crate::guard::ending::Killing;
 use crate::guard::wire::{After, Received, Report, Wait, receive};
 use crate::guarded::Guarded;
+use crate::limits::{LimitReached, Limits};
 use crate::pace::Pace;
 use crate::platform;
 use crate::supervisor::Ready;
@@ -34,12 +37,22 @@ const KILL_AGAIN: Duration = Duration::from_millis(50);
 pub(super) struct Line {
     guarded: Arc<Guarded>,
     guard: Arc<Ready>,
+    room: Option<Arc<Room>>,
     feed: Option<Feed>,
     heard: Option<Report>,
     replace_at: Option<Instant>,
     nudge: Pace,
     nudge_at: Option<Instant>,
     patience: Patience,
+    reached: Vec<LimitReached>,
+    rest: Option<Rest>,
+}
+
+/// Somebody is in the cgroup of a tree of which nobody else can see anybody any more: it is ended from here.
+struct Rest {
+    killing: Killing,
+    /// What its end proves.
+    proof: Proof,
 }
 
 /// What a silent guard is still given.
@@ -78,26 +91,31 @@ impl Watched for Line {
         if let Some(feed) = &self.feed {
             descriptors.push(PollFd::from_borrowed_fd(feed.as_fd(), PollFlags::OUT));
         }
-        descriptors.push(PollFd::new(&self.guard.socket, PollFlags::IN));
+        if self.rest.is_none() {
+            descriptors.push(PollFd::new(&self.guard.socket, PollFlags::IN));
+        }
     }
 }
 
 impl Line {
     pub(super) fn new(
         guarded: Arc<Guarded>,
-        guard: Arc<Ready>,
+        (guard, room): (Arc<Ready>, Option<Arc<Room>>),
         feed: Option<Feed>,
         heard: Option<Report>,
     ) -> Line {
         Line {
             guarded,
             guard,
+            room,
             feed,
             heard,
             replace_at: Some(Instant::now() + REPLACE_AFTER),
             nudge: NUDGE,
             nudge_at: None,
             patience: Patience::Waiting,
+            reached: Vec::new(),
+            rest: None,
         }
     }
 
@@ -108,6 +126,9 @@ impl Line {
             .is_some_and(|feed| matches!(feed.write(), Fed::All))
         {
             self.feed = None;
+        }
+        if self.rest.is_some() {
+            return self.end_rest(now);
         }
         if let Some(report) = self.heard.take()
             && matches!(self.hear(report), Progress::Gone)
@@ -125,6 +146,9 @@ impl Line {
                     None => tracing::warn!("a guard said something that makes no sense"),
                 },
                 Ok(Received::Nothing) => break,
+                Ok(Received::End) | Err(_) if self.room.is_some() => {
+                    return self.take_over(now, Proof::Cgroup);
+                }
                 Ok(Received::End) | Err(_) => {
                     self.both_lost();
                     return Progress::Gone;
@@ -137,7 +161,8 @@ impl Line {
     fn hear(&mut self, report: Report) -> Progress {
         match report {
             // Said before this thread listens.
-            Report::Started { .. } | Report::NotStarted { .. } => {}
+            Report::Started { .. } | Report::NotStarted { .. } | Report::OutOfCgroup => {}
+            Report::Reached(hits) => self.reached = reached(hits, &self.guarded.limits),
             Report::Exit { status } => self
                 .guarded
                 .status
@@ -151,11 +176,8 @@ impl Line {
                 self.end(leader, Vec::new(), Proof::Guard);
                 return Progress::Gone;
             }
-            Report::LostEmpty => {
-                self.guarded.part();
-                self.end(Some(LeaderExit::GuardLost), Vec::new(), Proof::Supervisor);
-                return Progress::Gone;
-            }
+            // Whoever was put into the cgroup is nobody's orphan.
+            Report::LostEmpty => return self.take_over(Instant::now(), Proof::Supervisor),
             Report::Survivors(survivors) => {
                 tracing::warn!(?survivors, "processes survive SIGKILL; killing goes on");
                 self.patience = Patience::Heard;
@@ -171,6 +193,40 @@ impl Line {
             }
         }
         Progress::Waiting(None)
+    }
+
+    /// Nobody else can see anybody of the tree, but whoever is in its cgroup is of it.
+    fn take_over(&mut self, now: Instant, proof: Proof) -> Progress {
+        let killing = Killing::from(now);
+        self.rest = Some(Rest { killing, proof });
+        self.end_rest(now)
+    }
+
+    /// Kills the cgroup until nobody is in it.
+    fn end_rest(&mut self, now: Instant) -> Progress {
+        let Some(Rest { killing, proof }) = &mut self.rest else {
+            return Progress::Gone;
+        };
+        let proof = *proof;
+        let Some(room) = self
+            .room
+            .as_deref()
+            .filter(|room| room.population() == Population::Somebody)
+        else {
+            self.guarded.part();
+            self.end(Some(LeaderExit::GuardLost), Vec::new(), proof);
+            return Progress::Gone;
+        };
+        let survivors = killing.step(now, self.guarded.kill_bound, &**room);
+        let again_at = killing.again_at();
+        if let Some(survivors) = survivors {
+            tracing::warn!(
+                ?survivors,
+                "processes of a lost guard survive SIGKILL; killing goes on"
+            );
+            self.end(Some(LeaderExit::GuardLost), survivors, Proof::NotProven);
+        }
+        Progress::Waiting(Some(again_at))
     }
 
     /// Whoever could have seen the end is gone. Who is in the leader's group is shown, and nobody is signalled: its
@@ -199,6 +255,7 @@ impl Line {
                 leader: status.leader,
                 survivors,
                 proof,
+                limits_reached: self.reached.clone(),
             });
         });
     }
@@ -214,6 +271,10 @@ impl Line {
                 self.guard.signal(Signal::CONT);
             }
             self.guarded.supervisor.go_on();
+            if let (Some(room), true) = (&self.room, asked.kill_at.is_some_and(|at| at <= now)) {
+                // The guard does so itself if it can.
+                room.kill();
+            }
             self.nudge_at = Some(now + self.nudge.next());
         }
         let give_up_at = asked
@@ -254,4 +315,12 @@ impl Line {
         self.patience = Patience::Outside { again_at, calm };
         Some(again_at)
     }
+}
+
+fn reached(hits: Hits, limits: &Limits) -> Vec<LimitReached> {
+    let memory = limits.memory_bytes.filter(|_| hits.memory);
+    let pids = limits.pids.filter(|_| hits.pids);
+    let memory = memory.map(|bytes| LimitReached::Memory { bytes: bytes.get() });
+    let pids = pids.map(|count| LimitReached::Pids { count: count.get() });
+    memory.into_iter().chain(pids).collect()
 }

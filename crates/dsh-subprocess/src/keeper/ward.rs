@@ -189,6 +189,7 @@ impl Ward {
                 leader: self.leader(),
                 survivors: Vec::new(),
                 proof: Proof::Group,
+                limits_reached: Vec::new(),
             });
             return None;
         }
@@ -246,6 +247,7 @@ impl Ward {
             leader: self.leader(),
             survivors: survivors.clone(),
             proof: Proof::NotProven,
+            limits_reached: Vec::new(),
         });
         tracing::warn!(%pid, ?survivors, "processes survive SIGKILL; killing goes on");
     }
@@ -260,6 +262,7 @@ impl Ward {
             leader: self.leader(),
             survivors: survivors.clone(),
             proof: Proof::NotProven,
+            limits_reached: Vec::new(),
         });
         tracing::warn!(%pid, ?survivors, "another part of the program reaped the leader; its group is not ours to end");
     }

@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use dsh_subprocess::{LeaderExit, Proof};
+use dsh_subprocess::{Cgroups, LeaderExit, Proof};
 use dsh_testkit::eventually;
 use dsh_testkit::process::is_gone;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{Marked, NEVER, SHORT, bash, bash_in, launcher, parent, run, start, state};
+use crate::common::{
+    Marked, NEVER, SHORT, bash, bash_in, launcher, launcher_with, parent, run, start, state,
+};
 
 fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
@@ -134,7 +136,7 @@ fn a_killed_supervisor_costs_no_tree_and_is_replaced() {
 #[test]
 fn guard_and_supervisor_killed_at_once_is_not_proven() {
     run(async {
-        let launcher = launcher();
+        let launcher = launcher_with(Cgroups::Off);
         let script = "until [ -e go ]; do sleep 0.01; done; read -r _ _ _ supervisor _ < /proc/$PPID/stat; \
                       kill -STOP $supervisor; kill -9 $PPID $supervisor; exec sleep 20";
         let directory = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use dsh_subprocess::{GuardConfig, Launcher, ProcessSpec, Proof, Spawned, TreeEnd};
+use dsh_subprocess::{Cgroups, GuardConfig, Launcher, ProcessSpec, Proof, Spawned, TreeEnd};
 use dsh_testkit::process::{Marker, is_gone};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -21,7 +21,12 @@ pub(crate) const SHORT: Duration = Duration::from_millis(200);
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn launcher() -> Launcher {
-    Launcher::guarded(GuardConfig::helper(env!("CARGO_BIN_EXE_dsh-guard"))).unwrap()
+    launcher_with(Cgroups::Auto)
+}
+
+pub(crate) fn launcher_with(cgroups: Cgroups) -> Launcher {
+    let helper = GuardConfig::helper(env!("CARGO_BIN_EXE_dsh-guard"));
+    Launcher::guarded(helper.cgroups(cgroups)).unwrap()
 }
 
 /// A command of bash in the root directory, with a PATH and nothing else.

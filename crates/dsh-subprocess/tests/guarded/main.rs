@@ -13,6 +13,7 @@ mod trees;
 
 mod again;
 mod attack;
+mod cgroup;
 mod command;
 mod end;
 mod escape;

@@ -31,8 +31,9 @@ fn five_hundred_commands_leave_nothing() {
                 }
             }
             eventually("ready guards alone", || children(supervisor) == READY).await;
+            // How many of the ready guards were taken in, with two descriptors each, is different from time to time.
             eventually("no more descriptors than before", || {
-                open_fds().len() <= ours && descriptors(supervisor) <= theirs
+                open_fds().len() <= ours + 2 * READY && descriptors(supervisor) <= theirs
             })
             .await;
             eventually("no zombie", || zombie_children().is_empty()).await;

@@ -8,13 +8,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dsh_subprocess::{Launcher, Proof};
+use dsh_subprocess::{Cgroups, Launcher, Proof};
 use dsh_testkit::eventually;
 use dsh_testkit::namespace::{give_next, in_pid_namespace, spawn_as};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{Marked, bash, children, launcher, parent, run, start};
+use crate::common::{Marked, bash, children, launcher, launcher_with, parent, run, start};
 
 #[test]
 fn a_process_that_takes_the_number_of_a_lost_guard_is_left_alone() {
@@ -22,7 +22,7 @@ fn a_process_that_takes_the_number_of_a_lost_guard_is_left_alone() {
         "reuse::a_process_that_takes_the_number_of_a_lost_guard_is_left_alone",
         || {
             run(async {
-                let launcher = launcher();
+                let launcher = launcher_with(Cgroups::Off);
                 let marked = Marked::start(&launcher, "exec sleep 60").await;
                 let tree = &marked.started.tree;
                 let guard = parent(tree.pid());

@@ -9,6 +9,7 @@ fn end(exit: ShellExit) -> End {
         exit,
         asked: None,
         survivors: Vec::new(),
+        limits_reached: Vec::new(),
         pipe: Pipe::Closed,
     }
 }
@@ -167,4 +168,18 @@ fn live_detail_speaks_once_the_shell_is_gone() {
         "shell exited with code 1, 1 process running"
     );
     assert_eq!(exited(signal("SIGKILL"), 0).unwrap(), "shell ended by SIGKILL");
+}
+
+#[test]
+fn limits_that_were_reached_follow_the_exit() {
+    let limited = End {
+        limits_reached: vec![
+            "memory limit of 1048576 bytes reached".to_owned(),
+            "limit of 100 processes reached".to_owned(),
+        ],
+        ..end(ShellExit::Code(137))
+    };
+    let outcome = outcome(limited);
+    let said = "exit code: 137; memory limit of 1048576 bytes reached; limit of 100 processes reached";
+    assert_eq!(outcome, Outcome::completed().detail(said));
 }

@@ -50,6 +50,7 @@ impl Process {
             exit,
             asked: self.asked.lock().unwrap().clone(),
             survivors,
+            limits_reached: Vec::new(),
             pipe: Pipe::Closed,
         };
         self.state.send_replace(ProcessState::Ended(end));

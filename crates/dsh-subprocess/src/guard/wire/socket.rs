@@ -11,8 +11,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, sendmsg, socketpair,
 };
 
-/// An order has the most: 0, 1, 2, directory, script, its own text.
-const DESCRIPTORS: usize = 6;
+/// An order has the most: 0, 1, 2, directory, script, cgroup, its own text.
+const DESCRIPTORS: usize = 7;
 
 /// What there was to receive.
 pub(crate) enum Received {

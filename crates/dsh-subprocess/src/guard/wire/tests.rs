@@ -8,6 +8,7 @@ fn an_order_arrives_as_it_was_sent() {
         env: vec![c"A=\xff".into()],
         kill_bound: Duration::from_millis(1500),
         script: Script::Attached,
+        limited: Limited::No,
     });
     let Some(Order::Run(run)) = Order::decode(&order.encode()) else {
         panic!("not an order to run")
@@ -65,6 +66,7 @@ fn a_message_that_is_cut_is_none() {
         env: vec![c"A=1".into()],
         kill_bound: Duration::ZERO,
         script: Script::None,
+        limited: Limited::No,
     })
     .encode();
     for length in 0..whole.len() {

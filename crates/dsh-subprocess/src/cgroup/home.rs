@@ -1,0 +1,147 @@
+//! The directory of one supervisor's cgroups, and what becomes of it.
+//!
+//! A home is locked by this program and its supervisor together: they share one open file, and the kernel takes the
+//! lock away when the last of the two is gone, however it went. Whoever gets the lock of a home that exists may remove
+//! it. A creator that lost its new home to a sweeper between making and locking it sees that, and makes another one.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode, flock, mkdirat};
+use rustix::io::Errno;
+
+use super::command::Cgroup;
+use super::files::{await_nobody, directories, has, is_gone, open, place, remove, write};
+use super::find::Base;
+
+const PREFIX: &str = "dsh-commands-";
+/// Attempts to make a home while sweepers of other programs get in the way.
+const ATTEMPTS: u32 = 64;
+/// How long those who were killed just now are waited for.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A directory in which only cgroups of commands are.
+#[derive(Debug)]
+pub(crate) struct Home {
+    directory: OwnedFd,
+    name: String,
+}
+
+impl Home {
+    /// Makes one, and removes those in the same base whose programs and supervisors are gone.
+    ///
+    /// # Errors
+    ///
+    /// Where no directory can be made, or cgroups cannot be killed (before Linux 5.14).
+    pub(crate) fn create(base: &Base) -> io::Result<Home> {
+        let base = base.open()?;
+        sweep(&base);
+        for number in 0..ATTEMPTS {
+            let name = format!("{PREFIX}{}-{number}", std::process::id());
+            match mkdirat(&base, &name, Mode::from_raw_mode(0o755)) {
+                Ok(()) => {}
+                Err(Errno::EXIST) => continue,
+                Err(errno) => return Err(errno.into()),
+            }
+            let Some(home) = Home::locked(&base, name)? else {
+                continue;
+            };
+            if has(&home.directory, c"cgroup.kill") {
+                return Ok(home);
+            }
+            if has(&home.directory, c"cgroup.procs") {
+                home.remove()?;
+                return Err(io::Error::other("the kernel cannot kill a cgroup"));
+            }
+        }
+        Err(io::Error::other("other programs keep removing it"))
+    }
+
+    /// A home that was made elsewhere and is locked by whoever sent it.
+    pub(crate) fn shared(directory: OwnedFd, name: String) -> Home {
+        Home { directory, name }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A new cgroup for a command.
+    pub(crate) fn make(&self, number: u32) -> io::Result<()> {
+        Ok(mkdirat(
+            &self.directory,
+            number.to_string(),
+            Mode::from_raw_mode(0o755),
+        )?)
+    }
+
+    pub(crate) fn find(&self, number: u32) -> io::Result<Cgroup> {
+        place(&self.directory, &number.to_string()).map(Cgroup::new)
+    }
+
+    /// Removes the cgroup of this number. It stays while somebody lives in it.
+    pub(crate) fn discard(&self, number: u32) -> io::Result<()> {
+        remove(&self.directory, &number.to_string())
+    }
+
+    /// Kills whoever is left in it, and removes it with all cgroups of commands. One that is gone was removed.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match self.try_remove() {
+            Err(error) if is_gone(&error) => Ok(()),
+            result => result,
+        }
+    }
+
+    fn try_remove(&self) -> io::Result<()> {
+        let base = place(&self.directory, "..")?;
+        // Before Linux 5.14 it cannot be killed, and is made for nobody.
+        let _ = write(&self.directory, "cgroup.kill", "1");
+        await_nobody(&self.directory, PATIENCE)?;
+        let names = directories(&self.directory)?;
+        names.iter().try_for_each(|name| remove(&self.directory, name))?;
+        remove(&base, &self.name)
+    }
+
+    /// `None` when it is locked or gone.
+    fn locked(base: &OwnedFd, name: String) -> io::Result<Option<Home>> {
+        let directory = match open(base, &name) {
+            Err(error) if is_gone(&error) => return Ok(None),
+            opened => opened?,
+        };
+        // Nobody else's, whatever its name.
+        if rustix::fs::fstat(&directory)?.st_uid != rustix::process::geteuid().as_raw() {
+            return Ok(None);
+        }
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Home { directory, name })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl AsFd for Home {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+/// The base may hold cgroups of others, whose names are theirs to choose.
+fn is_home(name: &str) -> bool {
+    let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.is_some_and(|(pid, number)| is_number(pid) && is_number(number))
+}
+
+fn sweep(base: &OwnedFd) {
+    for name in directories(base).unwrap_or_default() {
+        if !is_home(&name) {
+            continue;
+        }
+        let left = Home::locked(base, name.clone());
+        if let Err(error) = left.and_then(|home| home.map_or(Ok(()), |home| home.remove())) {
+            tracing::warn!(name, %error, "cannot remove cgroups that were left over");
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! Commands in cgroups: what these add to guards, that nothing of them stays, and that nothing changes without.
+//!
+//! Where this program cannot make cgroups they say that they did not run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use dsh_subprocess::{
+    Cgroups, GuardConfig, GuardError, Launcher, LeaderExit, LimitError, Limits, Proof, SpawnError,
+};
+use dsh_testkit::namespace::not_run;
+use dsh_testkit::process::{Marker, is_gone, read_pid};
+use dsh_testkit::{eventually, eventually_within};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::common::{
+    Marked, NEVER, SHORT, bash, inside, is_inside, launcher_with, line, parent, run, start, state, text,
+};
+
+const DIRECTORY: &str = "DSH_TEST_DIRECTORY";
+
+/// How many cgroups are made ahead.
+const READY: usize = 8;
+
+/// A shell script that puts the supervisor's number into a variable.
+const SUPERVISOR: &str = "read -r _ _ _ supervisor _ < /proc/$PPID/stat";
+
+/// The cgroup of version 2 that a process is in.
+fn cgroup_of(pid: impl std::fmt::Display) -> String {
+    let all = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let own = all.lines().find_map(|line| line.strip_prefix("0::"));
+    own.unwrap_or_default().to_owned()
+}
+
+/// Where this program could make cgroups, found without the crate under test.
+fn base() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
+    let base = Path::new(mount.split(' ').nth(4)?).join(cgroup_of("self").trim_start_matches('/'));
+    let probe = base.join(format!("test-{}", std::process::id()));
+    fs::create_dir(&probe).ok()?;
+    let usable = probe.join("cgroup.kill").exists();
+    fs::remove_dir(&probe).unwrap();
+    usable.then(|| base.components().collect())
+}
+
+/// Runs a test with a launcher that makes cgroups, and where it makes them.
+fn contained<F: Future<Output = ()>>(test: impl FnOnce(Launcher, PathBuf) -> F) {
+    match base() {
+        Some(base) => run(test(launcher_with(Cgroups::Auto), base)),
+        None => left_out("no cgroups can be made here"),
+    }
+}
+
+fn left_out(reason: &str) {
+    let test = std::thread::current();
+    not_run(test.name().unwrap(), reason);
+}
+
+/// The directories in which this program has cgroups of commands.
+fn homes(base: &Path, pid: u32) -> Vec<PathBuf> {
+    let prefix = format!("dsh-commands-{pid}-");
+    let entries = fs::read_dir(base).unwrap().flatten();
+    let named = entries.filter(|entry| entry.file_name().to_str().unwrap().starts_with(&prefix));
+    named.map(|entry| entry.path()).collect()
+}
+
+fn cgroups(home: &Path) -> usize {
+    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.path().is_dir()).count()
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let _ = kill(Pid::from_raw(pid.cast_signed()), signal);
+}
+
+#[test]
+fn a_command_is_born_in_a_cgroup_of_its_own() {
+    contained(async |launcher, base| {
+        let script = "grep ^0:: /proc/self/cgroup; grep ^0:: /proc/$PPID/cgroup; \
+                      (setsid sleep 60 & echo $!); exec sleep 60";
+        let mut seen = BTreeSet::new();
+        for _ in 0..3 {
+            let mut marked = Marked::start(&launcher, script).await;
+            let home = homes(&base, std::process::id()).remove(0);
+            let own = marked.line().await;
+            let own = own.strip_prefix("0::").unwrap();
+            assert_eq!(Path::new(own).parent().unwrap().file_name(), home.file_name());
+            assert!(seen.insert(own.to_owned()), "another one for each command");
+            assert_eq!(
+                marked.line().await,
+                format!("0::{}", cgroup_of("self")),
+                "not its guard"
+            );
+            let escaped = marked.line().await;
+            assert_eq!(cgroup_of(&escaped), own);
+            assert_eq!(cgroup_of(marked.started.tree.pid()), own);
+            marked.started.tree.terminate(NEVER);
+            marked.assert_ends(Proof::Guard).await;
+        }
+    });
+}
+
+#[test]
+fn without_cgroups_nothing_else_changes() {
+    contained(async |launcher, base| {
+        let script = "trap 'echo term; exit 4' TERM; setsid sleep 60 & echo ready; wait";
+        let mut ends = Vec::new();
+        for launcher in [launcher_with(Cgroups::Off), launcher] {
+            let mut marked = Marked::start(&launcher, script).await;
+            assert_eq!(marked.line().await, "ready");
+            if ends.is_empty() {
+                assert_eq!(homes(&base, std::process::id()), Vec::<PathBuf>::new());
+                assert_eq!(cgroup_of(marked.started.tree.pid()), cgroup_of("self"));
+            }
+            assert_eq!(marked.started.tree.members().len(), 1);
+            marked.started.tree.terminate(NEVER);
+            assert_eq!(marked.line().await, "term");
+            ends.push(marked.assert_ends(Proof::Guard).await);
+        }
+        assert_eq!(ends[0], ends[1]);
+    });
+}
+
+#[test]
+fn guard_and_supervisor_killed_at_once_is_proven_by_the_cgroup() {
+    contained(async |launcher, _| {
+        let script = format!(
+            "{SUPERVISOR}; setsid sleep 60 & (setsid bash -c 'trap \"\" TERM; sleep 60 & disown; sleep 60' &); \
+             echo ready; kill -STOP $supervisor; kill -9 $PPID $supervisor; sleep 60"
+        );
+        for _ in 0..3 {
+            let mut marked = Marked::start(&launcher, &script).await;
+            marked.line().await;
+            let end = marked.assert_ends(Proof::Cgroup).await;
+            assert_eq!(end.leader, Some(LeaderExit::GuardLost));
+        }
+        let next = start(&launcher, "exit 4").await.tree;
+        assert_eq!(next.leader_exit().await, LeaderExit::Code(4));
+        assert_eq!(next.ended().await.proof, Proof::Guard);
+    });
+}
+
+#[test]
+fn guard_and_supervisor_stopped_without_end_do_not_delay_the_kill() {
+    contained(async |launcher, _| {
+        // Without a cgroup, all that was left is to wait until a guard must have named survivors.
+        let script = format!(
+            "{SUPERVISOR}; trap '' TERM; setsid sleep 60 & kill -STOP $supervisor $PPID; echo ready; \
+             while :; do kill -STOP $supervisor $PPID; done"
+        );
+        let mut marked = Marked::start(&launcher, &script).await;
+        marked.line().await;
+        let begun = Instant::now();
+        marked.started.tree.terminate(SHORT);
+        let end = marked.started.tree.ended().await;
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(
+            end.proof > Proof::NotProven && end.survivors.is_empty(),
+            "{end:?}"
+        );
+        assert_eq!(marked.living(), Vec::<u32>::new());
+    });
+}
+
+#[test]
+fn many_commands_leave_no_cgroup() {
+    contained(async |launcher, base| {
+        for round in 0..200 {
+            let command = if round % 20 == 0 {
+                "setsid sleep 60 & exit 0"
+            } else {
+                "exit 0"
+            };
+            let tree = start(&launcher, command).await.tree;
+            if round % 2 == 0 {
+                tree.terminate(Duration::ZERO);
+                assert_eq!(tree.ended().await.proof, Proof::Guard);
+            }
+        }
+        let home = homes(&base, std::process::id()).remove(0);
+        eventually("those made ahead alone", || cgroups(&home) <= READY).await;
+        drop(launcher);
+        eventually("none", || !home.exists()).await;
+    });
+}
+
+#[test]
+fn cgroups_of_a_lost_supervisor_go_with_its_last_tree() {
+    contained(async |launcher, base| {
+        let marked = Marked::start(&launcher, "exec sleep 60").await;
+        let lost = homes(&base, std::process::id()).remove(0);
+        let supervisor = parent(parent(marked.started.tree.pid()));
+        signal(supervisor, Signal::SIGKILL);
+        eventually("a reaped supervisor", || state(supervisor).is_none()).await;
+        // Its successor has a place of its own.
+        let next = Marked::start(&launcher, "exec sleep 60").await;
+        assert_eq!(homes(&base, std::process::id()).len(), 2);
+        assert_eq!(marked.living().len(), 1);
+        marked.started.tree.terminate(NEVER);
+        marked.assert_ends(Proof::Guard).await;
+        drop(marked);
+        eventually("none of the lost one", || !lost.exists()).await;
+        next.started.tree.terminate(NEVER);
+        next.assert_ends(Proof::Guard).await;
+    });
+}
+
+#[test]
+fn a_bomb_of_sessions_ends() {
+    contained(async |launcher, _| {
+        // Capped by the shell itself, and polite.
+        let script = "renice -n 10 $$ >/dev/null; trap '' TERM; n=0; while [ $n -lt 150 ]; do n=$((n + 1)); \
+                      setsid bash -c 'trap \"\" TERM; while :; do sleep 1; done' & done; echo ready; wait; sleep 60";
+        let mut marked = Marked::start(&launcher, script).await;
+        marked.line().await;
+        marked.started.tree.terminate(Duration::ZERO);
+        marked.assert_ends(Proof::Guard).await;
+    });
+}
+
+#[test]
+fn whoever_is_put_into_the_cgroup_is_of_the_tree() {
+    contained(async |launcher, _| {
+        let mut stranger = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let script = "read -r mount < <(sed -n 's/^\\(\\S* \\)\\{4\\}\\(\\S*\\) .* - cgroup2 .*/\\2/p' /proc/self/mountinfo); \
+                      IFS=: read -r _ _ own < <(grep ^0:: /proc/self/cgroup); \
+                      echo $STRANGER > $mount/$own/cgroup.procs && echo moved";
+        let mut spec = bash(script);
+        spec.env
+            .push(("STRANGER".into(), stranger.id().to_string().into()));
+        let started = launcher.spawn(spec).await.unwrap();
+        let printed = text(started.stdout).await;
+        if printed != "moved\n" {
+            left_out("processes cannot be moved here");
+            stranger.kill().unwrap();
+            stranger.wait().unwrap();
+            return;
+        }
+        assert_eq!(started.tree.leader_exit().await, LeaderExit::Code(0));
+        // What the shell substituted may take a moment longer.
+        eventually("the stranger alone", || {
+            let members = started.tree.members();
+            members.len() == 1 && members[0].pid == stranger.id()
+        })
+        .await;
+        started.tree.terminate(Duration::ZERO);
+        assert_eq!(started.tree.ended().await.proof, Proof::Guard);
+        assert_eq!(stranger.wait().unwrap().to_string(), "signal: 9 (SIGKILL)");
+    });
+}
+
+#[test]
+fn cgroups_that_a_command_makes_in_its_own_go_with_it() {
+    contained(async |launcher, base| {
+        let script = "read -r mount < <(sed -n 's/^\\(\\S* \\)\\{4\\}\\(\\S*\\) .* - cgroup2 .*/\\2/p' /proc/self/mountinfo); \
+                      IFS=: read -r _ _ own < <(grep ^0:: /proc/self/cgroup); \
+                      mkdir -p $mount/$own/a/b; sleep 60 & echo $! > $mount/$own/a/b/cgroup.procs; echo $mount/$own; wait";
+        let mut marked = Marked::start(&launcher, script).await;
+        let own = PathBuf::from(marked.line().await);
+        assert!(own.starts_with(&base) && own.join("a/b").exists(), "{own:?}");
+        eventually("its child alone", || marked.started.tree.members().len() == 1).await;
+        marked.started.tree.terminate(NEVER);
+        marked.assert_ends(Proof::Guard).await;
+        eventually("no such cgroup", || !own.exists()).await;
+    });
+}
+
+/// A program with a tree, in a process of its own.
+fn harness(test: &str, directory: &Path, marker: &Marker) -> std::process::Child {
+    let mut command = inside(test, "");
+    command
+        .env(DIRECTORY, directory)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .envs([marker.env()]);
+    command.spawn().unwrap()
+}
+
+/// What that program does: starts `script` and waits for its end by others.
+fn be_a_harness(script: &str) {
+    run(async {
+        let launcher = launcher_with(Cgroups::Auto);
+        let mut spec = bash(script);
+        let marks = std::env::vars_os().filter(|(name, _)| name == "TESTKIT_MARKER");
+        spec.env.extend(marks);
+        let mut started = launcher.spawn(spec).await.unwrap();
+        line(&mut started.stdout).await;
+        let guard = parent(started.tree.pid());
+        let directory = PathBuf::from(std::env::var_os(DIRECTORY).unwrap());
+        for (name, pid) in [("guard", guard), ("supervisor", parent(guard)), ("all", 1)] {
+            fs::write(directory.join(name), pid.to_string()).unwrap();
+        }
+        std::future::pending::<()>().await;
+    });
+}
+
+#[test]
+fn a_killed_program_leaves_no_cgroup() {
+    if is_inside() {
+        return be_a_harness("trap '' TERM; setsid sleep 60 & echo ready; sleep 60");
+    }
+    contained(async |_, base| {
+        let directory = tempfile::tempdir().unwrap();
+        let marker = Marker::new();
+        let mut harness = harness(
+            "cgroup::a_killed_program_leaves_no_cgroup",
+            directory.path(),
+            &marker,
+        );
+        eventually("a tree", || directory.path().join("all").exists()).await;
+        let home = homes(&base, harness.id()).remove(0);
+        harness.kill().unwrap();
+        harness.wait().unwrap();
+        eventually_within("nobody", Duration::from_secs(3), || marker.survivors().is_empty()).await;
+        eventually("no cgroup", || !home.exists()).await;
+    });
+}
+
+#[test]
+fn what_outlived_program_supervisor_and_guard_ends_with_the_next_start() {
+    if is_inside() {
+        return be_a_harness("trap '' TERM; setsid sleep 60 & echo ready; sleep 60");
+    }
+    contained(async |launcher, base| {
+        let name = "cgroup::what_outlived_program_supervisor_and_guard_ends_with_the_next_start";
+        let directory = tempfile::tempdir().unwrap();
+        let marker = Marker::new();
+        let mut harness = harness(name, directory.path(), &marker);
+        eventually("a tree", || directory.path().join("all").exists()).await;
+        let home = homes(&base, harness.id()).remove(0);
+        let of = |name: &str| read_pid(&directory.path().join(name)).unwrap();
+        let all = [harness.id(), of("supervisor"), of("guard")];
+        // While the program lives nobody takes its cgroups for left over.
+        drop(start(&launcher_with(Cgroups::Auto), "exit 0").await);
+        for wanted in [Signal::SIGSTOP, Signal::SIGKILL] {
+            all.into_iter().for_each(|pid| signal(pid, wanted));
+        }
+        harness.wait().unwrap();
+        eventually("none of the three", || all.into_iter().all(is_gone)).await;
+        assert_eq!(marker.survivors().len(), 3, "the command lives on");
+        assert!(home.exists());
+        start(&launcher, "exit 0").await;
+        eventually("nobody", || marker.survivors().is_empty()).await;
+        eventually("no cgroup", || !home.exists()).await;
+    });
+}
+
+#[test]
+fn a_directory_that_was_named_is_used_or_refused() {
+    contained(async |_, base| {
+        let named = base.join(format!("test-named-{}", std::process::id()));
+        fs::create_dir(&named).unwrap();
+        let launcher = launcher_with(Cgroups::Within(named.clone()));
+        let mut started = start(&launcher, "grep ^0:: /proc/self/cgroup; exec sleep 60").await;
+        let own = line(&mut started.stdout).await;
+        assert!(
+            own.contains(named.file_name().unwrap().to_str().unwrap()),
+            "{own}"
+        );
+        started.tree.terminate(NEVER);
+        started.tree.ended().await;
+        drop((started, launcher));
+        eventually("an empty directory", || fs::remove_dir(&named).is_ok()).await;
+    });
+    for directory in ["/", "/no/such/place"] {
+        let config = GuardConfig::helper(env!("CARGO_BIN_EXE_dsh-guard"));
+        let error = Launcher::guarded(config.cgroups(Cgroups::Within(directory.into()))).unwrap_err();
+        assert!(
+            matches!(&error, GuardError::Cgroup { directory: named, .. } if named == Path::new(directory))
+        );
+        assert!(error.to_string().contains("name a writable directory"), "{error}");
+    }
+}
+
+fn limits(memory_bytes: u64, pids: u32) -> Limits {
+    Limits {
+        memory_bytes: NonZeroU64::new(memory_bytes),
+        pids: NonZeroU32::new(pids),
+    }
+}
+
+#[test]
+fn limits_without_a_cgroup_are_refused() {
+    run(async {
+        for launcher in [Launcher::groups(), launcher_with(Cgroups::Off)] {
+            let mut spec = bash("echo ran > /dev/null");
+            spec.limits = limits(1 << 30, 0);
+            let error = launcher.spawn(spec).await.unwrap_err();
+            assert!(
+                matches!(error, SpawnError::Limits(LimitError::NoCgroup { .. })),
+                "{error:?}"
+            );
+            let said = error.to_string();
+            assert!(said.contains("limits need a cgroup"), "{said}");
+            assert_eq!(
+                launcher
+                    .check_limits(&limits(1 << 30, 0))
+                    .unwrap_err()
+                    .to_string(),
+                said
+            );
+            launcher.check_limits(&Limits::default()).unwrap();
+            start(&launcher, "exit 0").await;
+        }
+    });
+}
+
+#[test]
+fn limits_hold_where_the_controllers_are_and_are_refused_where_not() {
+    contained(async |launcher, base| {
+        let available = fs::read_to_string(base.join("cgroup.controllers")).unwrap();
+        for (controller, limits) in [("memory", limits(64 << 20, 0)), ("pids", limits(0, 16))] {
+            let checked = launcher.check_limits(&limits);
+            let mut spec =
+                bash("x=$(head -c 200M /dev/zero | tr '\\0' x); for i in {1..40}; do sleep 1 & done; exit 0");
+            spec.limits = limits;
+            if available.split_whitespace().any(|found| found == controller) && checked.is_ok() {
+                let tree = launcher.spawn(spec).await.unwrap().tree;
+                let end = tree.ended().await;
+                assert_eq!(end.limits_reached.len(), 1, "{end:?}");
+                continue;
+            }
+            left_out(&format!(
+                "a {controller} limit, because there is no such controller in {}",
+                base.display()
+            ));
+            let error = launcher.spawn(spec).await.unwrap_err();
+            assert_eq!(error.to_string(), checked.unwrap_err().to_string());
+            let said = error.to_string();
+            assert!(
+                said.contains(controller) && said.contains(base.to_str().unwrap()),
+                "{said}"
+            );
+        }
+        // And what has no limits runs.
+        assert_eq!(
+            start(&launcher, "exit 4").await.tree.leader_exit().await,
+            LeaderExit::Code(4)
+        );
+    });
+}
