@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dsh_agent_core::ModelOverrides;
 
 /// Background tasks an agent can trust.
 #[derive(Debug, Parser)]
@@ -21,6 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve bash and the task tools to an MCP client over stdin and stdout
     Mcp,
+    /// Give an agent something to do in this directory, and print what it says
+    Run(RunArgs),
     /// Show one agent at work with background tasks (no key, no network)
     Demo,
     /// Print facts about the configuration
@@ -29,6 +32,68 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: ConfigAction,
     },
+}
+
+/// What an agent is to do, and how that is shown.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What to do; without it, or with `-`, it is read from stdin
+    pub(crate) prompt: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelFlags,
+    /// What stdout holds
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output_format: OutputFormat,
+    /// Log the session to FILE, which must be new or empty
+    #[arg(long, value_name = "FILE")]
+    pub(crate) session: Option<PathBuf>,
+    /// Go on with the session in the file of --session
+    #[arg(long, requires = "session")]
+    pub(crate) resume: bool,
+    /// How long to wait for background tasks when there is nothing else to do
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) linger: u64,
+}
+
+/// Which model answers, where it is not the configured one.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ModelFlags {
+    /// Model, or provider:model (deepseek, openai, compatible); scripted:FILE needs no key
+    #[arg(long)]
+    model: Option<String>,
+    /// Where the model is asked: what comes before /chat/completions
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// Environment variable with the API key; a provider's own is only sent to its own URL
+    #[arg(long, value_name = "NAME")]
+    api_key_env: Option<String>,
+}
+
+/// What stdout holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// What the agent says
+    #[default]
+    Text,
+    /// One JSON object, at the end
+    Json,
+    /// A JSON object per line, as things happen
+    StreamJson,
+}
+
+impl From<ModelFlags> for ModelOverrides {
+    fn from(flags: ModelFlags) -> Self {
+        let ModelFlags {
+            model,
+            base_url,
+            api_key_env,
+        } = flags;
+        Self {
+            model,
+            base_url,
+            api_key_env,
+        }
+    }
 }
 
 /// What `dsh config` prints.

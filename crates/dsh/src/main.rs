@@ -2,13 +2,15 @@
 //!
 //! | command | what it does |
 //! |---|---|
+//! | `dsh run` | give an agent something to do in this directory, and print what it says |
 //! | `dsh mcp` | serve `bash` and the task tools to an MCP client over stdio |
 //! | `dsh demo` | show one agent at work with background tasks; needs no key and no network |
 //! | `dsh config schema` | print the JSON Schema of the configuration file |
 //! | `dsh config show` | print the configuration in force |
 //! | `dsh config surface` | print everything the model is shown under this configuration |
 //!
-//! Exit codes: 0 done (for `mcp`: the client closed its end), 1 failed, 2 wrong usage or configuration,
+//! Exit codes: 0 done (for `run`: its last turn completed; for `mcp`: the client closed its end), 1 failed, 2 wrong usage or
+//! configuration,
 //! 129 after SIGHUP, 130 after SIGINT, 131 after SIGQUIT, 143 after SIGTERM. Started with SIGHUP ignored (`nohup`), it
 //! ignores SIGHUP.
 
@@ -17,9 +19,11 @@ mod demo;
 mod log;
 mod mcp;
 mod output;
+mod run;
 mod services;
 mod settings;
 mod signals;
+mod streams;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
 fn run(cli: cli::Cli, hangup: Hangup) -> Result<u8, Failure> {
     let file = cli.config.as_deref();
     match cli.command {
+        cli::Command::Run(args) => work(run::run(settings::load(file)?, args, hangup)),
         cli::Command::Mcp => work(mcp::run(settings::load(file)?, hangup)),
         cli::Command::Demo => work(demo::run(settings::load(file)?, hangup)),
         cli::Command::Config { action } => settings::print(action, file),
@@ -77,6 +82,12 @@ enum Failure {
     /// The prompt sections do not fit together.
     #[error("{0}")]
     Prompt(#[from] dsh_system_prompt::AssembleError),
+    /// There is nobody to answer.
+    #[error("{0}")]
+    Models(#[from] dsh_agent_core::ModelsError),
+    /// The run could not begin, or its result could not be told.
+    #[error("{0}")]
+    Run(#[from] run::RunError),
     /// The MCP connection broke.
     #[error("{0}")]
     Serve(#[from] dsh_mcp::ServeError),
@@ -103,7 +114,8 @@ impl Failure {
     /// The exit code that goes with this failure.
     fn code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Assemble(AssembleError::Config(_)) => 2,
+            Self::Config(_) | Self::Assemble(AssembleError::Config(_)) | Self::Models(_) => 2,
+            Self::Run(error) => error.code(),
             Self::Assemble(_) | Self::Prompt(_) | Self::Serve(_) | Self::Demo(_) | Self::Io(_) => 1,
         }
     }

@@ -1,24 +1,19 @@
 //! `dsh mcp`: the MCP server over this process' stdin and stdout.
 
-use std::os::fd::{AsFd, BorrowedFd};
-
 use dsh_agent_core::Config;
+use dsh_llm::ModelRegistry;
 
-use rustix::fs::OFlags;
-
-use crate::Failure;
-use crate::services;
 use crate::signals::{Hangup, Signals};
+use crate::{Failure, services, streams};
 
 /// Serves until the client closes its end or a signal comes, ends everything that was started, and returns the
 /// exit code: 0 after end of input, 128 and the signal's number after a signal.
 pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
     let (signals, watcher) = Signals::listen(hangup)?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    for descriptor in [input.as_fd(), output.as_fd()] {
-        block(descriptor)?;
-    }
-    let core = services::assemble(config)?;
+    streams::block(&input)?;
+    streams::block(&output)?;
+    let core = services::assemble(config, ModelRegistry::new())?;
     let work = async {
         let served = dsh_mcp::serve(
             &core,
@@ -37,14 +32,4 @@ pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
     };
     served?;
     Ok(signals.exit_code())
-}
-
-/// Makes the descriptor a blocking one. A client may have handed over its own, non-blocking; the runtime reads and
-/// writes standard streams on threads that would take "try again" for the end.
-fn block(descriptor: BorrowedFd<'_>) -> std::io::Result<()> {
-    let flags = rustix::fs::fcntl_getfl(descriptor)?;
-    if flags.contains(OFlags::NONBLOCK) {
-        rustix::fs::fcntl_setfl(descriptor, flags - OFlags::NONBLOCK)?;
-    }
-    Ok(())
 }

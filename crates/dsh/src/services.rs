@@ -1,18 +1,16 @@
 //! The services of this program: the bundle, with commands under guards.
 
 use dsh_agent_core::{AgentCore, AssembleError, Config, Parts};
+use dsh_llm::ModelRegistry;
 use dsh_subprocess::{GuardConfig, Launcher};
 
 /// Puts the services together. Commands run under guards of this very program, where the system has what that needs;
 /// elsewhere in process groups, which the log says.
-pub(crate) fn assemble(config: Config) -> Result<AgentCore, AssembleError> {
+pub(crate) fn assemble(config: Config, models: ModelRegistry) -> Result<AgentCore, AssembleError> {
     let launcher = Launcher::guarded(GuardConfig::own_program()).unwrap_or_else(|error| {
         tracing::warn!("commands run in process groups only: {error}");
         Launcher::groups()
     });
-    let parts = Parts {
-        launcher,
-        ..Parts::default()
-    };
+    let parts = Parts { launcher, models };
     AgentCore::assemble_with(config, parts)
 }

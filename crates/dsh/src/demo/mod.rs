@@ -10,6 +10,7 @@ mod transcript;
 
 use dsh_agent::AgentSpec;
 use dsh_agent_core::{AgentCore, Config};
+use dsh_llm::ModelRegistry;
 use dsh_session::SessionId;
 
 use crate::Failure;
@@ -22,7 +23,7 @@ use story::Story;
 /// after a signal.
 pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
     let (signals, watcher) = Signals::listen(hangup)?;
-    let core = services::assemble(config)?;
+    let core = services::assemble(config, ModelRegistry::new())?;
     let work = async {
         let told = tokio::select! {
             told = tell(&core) => Some(told),

@@ -1,0 +1,66 @@
+//! Why a run could not begin, or tell its result.
+
+use std::io;
+
+use dsh_agent_loop::CreateError;
+use dsh_llm_scripted::ScriptMisfit;
+use dsh_session::StoreError;
+
+/// Why a run could not begin, or tell its result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    /// There is nothing to do.
+    #[error("no prompt: give it as an argument, or pipe it to stdin")]
+    NoPrompt,
+    /// What came from stdin is no text.
+    #[error("the prompt on stdin is not UTF-8")]
+    PromptNotText,
+    /// Stdin cannot be read.
+    #[error("cannot read the prompt from stdin: {0}")]
+    Stdin(#[source] io::Error),
+    /// There is a session in the file.
+    #[error("{0} (to go on with it: --resume)")]
+    Exists(#[source] StoreError),
+    /// There is no session in the file.
+    #[error("no session to resume: {0}")]
+    Missing(#[source] StoreError),
+    /// The session's file is of no use.
+    #[error(transparent)]
+    Session(#[from] StoreError),
+    /// The working directory is gone.
+    #[error("cannot tell the working directory: {0}")]
+    Cwd(#[source] io::Error),
+    /// There is no agent.
+    #[error("cannot create the agent: {0}")]
+    Create(#[source] CreateError),
+    /// Nobody can be told.
+    #[error("cannot write to stdout: {0}")]
+    Output(#[source] io::Error),
+    /// The script does not fit what happened.
+    #[error("{}", lines(.0))]
+    Script(Vec<ScriptMisfit>),
+    /// A signal came first.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl RunError {
+    /// The exit code that goes with it.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::NoPrompt | Self::PromptNotText | Self::Exists(_) | Self::Missing(_) => 2,
+            Self::Stdin(_)
+            | Self::Session(_)
+            | Self::Cwd(_)
+            | Self::Create(_)
+            | Self::Output(_)
+            | Self::Script(_)
+            | Self::Stopped => 1,
+        }
+    }
+}
+
+fn lines(misfits: &[ScriptMisfit]) -> String {
+    let lines: Vec<String> = misfits.iter().map(ScriptMisfit::to_string).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,201 @@
+//! From the first message to the moment when nothing is left to do.
+
+use std::time::Duration;
+
+use dsh_agent::Agent;
+use dsh_agent_core::ServiceContext;
+use dsh_agent_loop::{LedAgent, Live};
+use dsh_llm::text_of;
+use dsh_scope::ScopeClosed;
+use dsh_session::{Event, SessionFeed, TurnEnd};
+use dsh_tasks::{Serves, TaskRegistry};
+use futures_util::FutureExt;
+use tokio::sync::{broadcast, mpsc};
+
+use super::RunError;
+use super::format::Task;
+use super::report::{Outcome, Report};
+use crate::signals::Signals;
+
+/// What an agent does, with all that can be seen of it.
+pub(super) struct Run<'a> {
+    tasks: &'a TaskRegistry,
+    led: &'a LedAgent,
+    events: SessionFeed,
+    live: broadcast::Receiver<Live>,
+    changes: mpsc::UnboundedReceiver<Task>,
+    linger: Duration,
+    pub(super) report: Report,
+}
+
+/// Why it is not followed any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Followed {
+    /// Nothing is left to do.
+    ToItsEnd,
+    /// It waited long enough for its tasks.
+    TooLong,
+    /// A turn failed.
+    Failed,
+    /// Nobody reads what it says.
+    Unread,
+    /// A signal came.
+    Signalled,
+}
+
+impl<'a> Run<'a> {
+    /// Begins to look, before anything happens.
+    pub(super) fn new(
+        context: &'a ServiceContext,
+        led: &'a LedAgent,
+        mut report: Report,
+        linger: u64,
+    ) -> Result<Self, RunError> {
+        let agent = led.agent();
+        for task in context.tasks.list(Some(agent)) {
+            report.task(Task::from(&task));
+        }
+        let changes = watch_tasks(context, led).map_err(|_| RunError::Stopped)?;
+        Ok(Self {
+            tasks: &context.tasks,
+            led,
+            events: agent.session().subscribe(),
+            live: led.live(),
+            changes,
+            linger: Duration::from_secs(linger),
+            report,
+        })
+    }
+
+    /// Says what will not be waited for, and what cannot be told any more.
+    pub(super) fn tell_what_ends(&self, followed: Followed) {
+        let agent = self.led.agent();
+        let live = self.tasks.list(Some(agent)).into_iter();
+        for task in live.filter(|task| !task.status.is_terminal()) {
+            let (id, kind, label) = (&task.id, &task.kind, task.label_line());
+            self.report
+                .note(format!("dsh: ended with the run: {id} ({kind}: {label})"));
+        }
+        if followed == Followed::Signalled {
+            return;
+        }
+        // Not committed: the session keeps them for the next run.
+        for message in agent.inbox().lease().messages() {
+            let text = text_of(&message.content);
+            let sentence = text.lines().next().unwrap_or_default();
+            self.report.note(format!("not delivered: {sentence}"));
+        }
+    }
+
+    /// Shows what happened while everything was ended.
+    pub(super) fn catch_up(&mut self) {
+        while let Ok(task) = self.changes.try_recv() {
+            self.report.task(task);
+        }
+        self.report.closing();
+        for event in self.logged() {
+            self.report.event(&event);
+        }
+    }
+
+    /// What came of it.
+    pub(super) fn outcome(&self, followed: Followed, max_tokens: Option<u64>) -> Outcome {
+        match followed {
+            Followed::Signalled | Followed::Unread => return Outcome::Cancelled,
+            Followed::ToItsEnd | Followed::TooLong | Followed::Failed => {}
+        }
+        match self.report.last_end() {
+            Some(TurnEnd::Completed) => Outcome::Completed,
+            Some(TurnEnd::MaxTokens) => Outcome::Failed(match max_tokens {
+                Some(limit) => {
+                    format!("the answer was cut off at its limit of tokens (model.max_tokens = {limit})")
+                }
+                None => {
+                    "the answer was cut off at the provider's limit of tokens (model.max_tokens is not set)"
+                        .to_owned()
+                }
+            }),
+            Some(TurnEnd::Error { message, .. }) => Outcome::Failed(message.clone()),
+            Some(TurnEnd::Aborted { .. } | TurnEnd::Disposed) => Outcome::Cancelled,
+            Some(TurnEnd::Interrupted) | None => Outcome::Failed("no turn was begun".to_owned()),
+        }
+    }
+
+    /// What is in the log and was not looked at.
+    fn logged(&mut self) -> Vec<Event> {
+        self.events.next().now_or_never().unwrap_or_default()
+    }
+}
+
+/// Follows a run until there is no reason to any more.
+pub(super) async fn follow(run: &mut Run<'_>, signals: &Signals) -> Followed {
+    let rest = rest(run.tasks, run.led.agent(), run.linger);
+    tokio::pin!(rest);
+    loop {
+        tokio::select! {
+            biased;
+            () = signals.stop.cancelled() => return Followed::Signalled,
+            () = run.report.broken() => return Followed::Unread,
+            events = run.events.next() => {
+                for event in &events {
+                    run.report.event(event);
+                }
+                if run.report.has_failed() {
+                    return Followed::Failed;
+                }
+            }
+            Some(task) = run.changes.recv() => run.report.task(task),
+            Ok(live) = run.live.recv() => run.report.live(&live),
+            followed = &mut rest => return followed,
+        }
+    }
+}
+
+/// Waits until nothing is left to do, or the agent has waited for its tasks for so long.
+async fn rest(tasks: &TaskRegistry, agent: &Agent, linger: Duration) -> Followed {
+    let session = agent.session();
+    loop {
+        agent.when_idle().await;
+        let logged = session.len();
+        let mut works_again = session.subscribe_from(logged);
+        tokio::select! {
+            biased;
+            () = tasks.when_idle(agent) => {
+                // Every notice is in the inbox now. If the agent rests and nothing was logged meanwhile, no turn was
+                // open since before the tasks had ended: none can have started another task.
+                agent.when_idle().await;
+                if session.len() == logged {
+                    return Followed::ToItsEnd;
+                }
+            }
+            _ = works_again.next() => {}
+            () = tokio::time::sleep(linger) => return Followed::TooLong,
+        }
+    }
+}
+
+/// Every new status of the agent's tasks, as long as the services live.
+fn watch_tasks(
+    context: &ServiceContext,
+    led: &LedAgent,
+) -> Result<mpsc::UnboundedReceiver<Task>, ScopeClosed<()>> {
+    let (changed, changes) = mpsc::unbounded_channel();
+    let (tasks, agent, ended) = (context.tasks.clone(), led.agent().clone(), changed.clone());
+    let owner = agent.id().clone();
+    context.tasks.on_change(&context.scope, move |_| {
+        for task in tasks.list(Some(&agent)) {
+            // Nobody looks any more.
+            let _ = changed.send(Task::from(&task));
+        }
+    })?;
+    // Also those that end with their owner, which are in no list any more.
+    context
+        .tasks
+        .on_done(&context.scope, Serves::Everyone, move |done| {
+            if done.snapshot.owner.as_ref() == Some(&owner) {
+                let _ = ended.send(Task::from(&done.snapshot));
+            }
+            Box::pin(async { Ok(()) })
+        })?;
+    Ok(changes)
+}

@@ -1,0 +1,128 @@
+//! `dsh run`: an agent does something in this directory, and is gone when it is done.
+//!
+//! It is done when it has nothing more to say, none of its tasks lives, and no notice waits that could wake it. Then,
+//! and after a failed turn, a signal, or when waiting took too long, everything is ended in order before the result is
+//! told.
+
+mod approval;
+mod error;
+mod follow;
+mod format;
+mod printer;
+mod prompt;
+mod report;
+mod session;
+
+use std::sync::Arc;
+
+use dsh_agent_core::{AgentCore, Config, Models};
+use dsh_agent_loop::LedAgent;
+use dsh_llm::ContentBlock;
+use dsh_session::{Durability, Message, MessageSource, Session};
+use dsh_tools::Approver;
+
+pub(crate) use error::RunError;
+
+use crate::cli::RunArgs;
+use crate::signals::{Hangup, Signals};
+use crate::{Failure, services, streams};
+use approval::AskOnTerminal;
+use follow::{Followed, Run, follow};
+use printer::Printer;
+use report::{Outcome, Report};
+
+/// Does what was asked for, and returns the exit code: 0 if the last turn completed, 1 if it failed, 128 and the number
+/// of a signal.
+pub(crate) async fn run(mut config: Config, args: RunArgs, hangup: Hangup) -> Result<u8, Failure> {
+    let (signals, watcher) = Signals::listen(hangup)?;
+    config.model = config.model.overridden(args.model.clone().into());
+    let work = async {
+        let models = Models::connect(&config.model, |name| std::env::var_os(name))?;
+        let core = services::assemble(config.clone(), models.registry())?;
+        let worked = tokio::select! {
+            worked = work(&core, &config, &args, &signals) => worked,
+            never = signals.hurry_when_told(&core) => match never {},
+        };
+        // Whatever went wrong before an agent was there.
+        core.shutdown().await;
+        let outcome = worked?;
+        if matches!(outcome, Outcome::Completed)
+            && let Err(misfits) = models.finish()
+        {
+            return Err(RunError::Script(misfits).into());
+        }
+        Ok(outcome)
+    };
+    let outcome: Result<Outcome, Failure> = tokio::select! {
+        outcome = work => outcome,
+        never = watcher => match never {},
+    };
+    match (signals.exit_code(), outcome) {
+        (0, outcome) => outcome.map(|outcome| outcome.code()),
+        (code, Ok(_) | Err(Failure::Run(RunError::Stopped))) => Ok(code),
+        (code, Err(failure)) => {
+            failure.tell();
+            Ok(code)
+        }
+    }
+}
+
+/// From the prompt to the result.
+async fn work(
+    core: &AgentCore,
+    config: &Config,
+    args: &RunArgs,
+    signals: &Signals,
+) -> Result<Outcome, Failure> {
+    streams::block(std::io::stdout())?;
+    let prompt = tokio::select! {
+        biased;
+        () = signals.stop.cancelled() => return Err(RunError::Stopped.into()),
+        prompt = prompt::read(args.prompt.as_deref()) => prompt?,
+    };
+    let session = session::open(args.session.as_deref(), args.resume)?;
+    let context = core.context();
+    let approver: Arc<dyn Approver> = Arc::new(AskOnTerminal::default());
+    let led = context
+        .lead(session.clone(), Some(approver))
+        .await
+        .map_err(RunError::Create)?;
+    let printer = Printer::start()?;
+    let report = Report::new(args.output_format, printer, &session, &led.model());
+    let mut run = Run::new(context, &led, report, args.linger)?;
+    let message = Message {
+        content: vec![ContentBlock::text(prompt)],
+        source: MessageSource::User,
+    };
+    let asked = led.agent().follow_up(message);
+    let followed = match asked {
+        Ok(()) => follow(&mut run, signals).await,
+        // The services are being shut down.
+        Err(_) => Followed::Signalled,
+    };
+    conclude(core, &led, &session, run, followed, config, signals).await
+}
+
+/// Ends everything, then tells the result: what is told has happened, and is on disk.
+async fn conclude(
+    core: &AgentCore,
+    led: &LedAgent,
+    session: &Session,
+    mut run: Run<'_>,
+    followed: Followed,
+    config: &Config,
+    signals: &Signals,
+) -> Result<Outcome, Failure> {
+    run.tell_what_ends(followed);
+    if let Err(error) = led.dispose().await {
+        tracing::error!("{error}");
+    }
+    core.shutdown().await;
+    run.catch_up();
+    let mut outcome = run.outcome(followed, config.model.max_tokens);
+    if let Err(error) = session.flush(Durability::Synced).await {
+        outcome = Outcome::Failed(error.to_string());
+    }
+    run.report.finish(&outcome, signals).await?;
+    Ok(outcome)
+}
