@@ -92,7 +92,7 @@ async fn an_id_is_taken_until_the_disposal_is_over() {
 }
 
 #[tokio::test]
-async fn every_caller_awaits_the_one_disposal_and_none_can_stop_it() {
+async fn core2_every_caller_awaits_the_one_disposal_and_none_can_stop_it() {
     let (_root, agents, handle, agent) = one();
     let gate = Gate::new();
     let opened = gate.clone();
@@ -115,7 +115,7 @@ async fn every_caller_awaits_the_one_disposal_and_none_can_stop_it() {
 }
 
 #[tokio::test]
-async fn a_late_disposal_does_not_touch_a_successor() {
+async fn core13_a_late_disposal_does_not_touch_a_successor() {
     let (root, agents, old, _) = one();
     old.dispose().await.unwrap();
     let new = create(&agents, "a", &root).unwrap();
@@ -126,7 +126,7 @@ async fn a_late_disposal_does_not_touch_a_successor() {
 }
 
 #[tokio::test]
-async fn an_agent_goes_when_the_scope_it_lives_in_closes() {
+async fn core17_an_agent_goes_when_the_scope_it_lives_in_closes() {
     let (root, agents, handle, agent) = one();
     assert!(agent.scope().is_within(&root) && !root.is_within(agent.scope()));
     let (registry, owner) = (agents.clone(), Arc::downgrade(&agent));
@@ -265,7 +265,7 @@ async fn a_closing_scope_takes_no_agent() {
 }
 
 #[test]
-fn of_racing_creations_one_wins_and_the_others_leave_nothing() {
+fn core11_of_racing_creations_one_wins_and_the_others_leave_nothing() {
     let log = LogCapture::start();
     for _ in 0..50 {
         let (root, agents) = (Scope::root("root"), AgentRegistry::new());

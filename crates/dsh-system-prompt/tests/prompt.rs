@@ -32,7 +32,7 @@ fn rendered(text: &str) -> Result<String, AssembleError> {
 }
 
 #[test]
-fn sections_stand_in_ascending_order_and_ties_in_that_of_registration() {
+fn core51_sections_stand_in_ascending_order_and_ties_in_that_of_registration() {
     let (_scope, prompts) = prompt(&[
         ("c", 105, "tie one"),
         ("b", 105, "tie two"),
@@ -49,7 +49,7 @@ fn sections_stand_in_ascending_order_and_ties_in_that_of_registration() {
 }
 
 #[test]
-fn an_empty_section_leaves_no_trace() {
+fn core51_an_empty_section_leaves_no_trace() {
     let (scope, prompts) = prompt(&[
         ("a", 1, "one"),
         ("b", 2, ""),
@@ -154,7 +154,7 @@ fn braces_that_open_nothing_are_prose() {
 }
 
 #[test]
-fn a_reference_that_stands_for_nothing_names_its_section() {
+fn core52_a_reference_that_stands_for_nothing_names_its_section() {
     let unknown = rendered("to {{stranger}}").unwrap_err();
     assert_eq!(
         unknown.to_string(),

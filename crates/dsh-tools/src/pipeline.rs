@@ -8,6 +8,7 @@
 //! 3. A result that the pipeline replaces takes its deliveries with it: they are dropped, thus abandoned.
 //! 4. The limit comes last, so nothing can exceed it, whoever wrote the result.
 //! 5. Policies only make things stricter: the first that denies ends the matter.
+//! 6. A call that is given up waits for nobody who decides about it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,12 @@ async fn guarded(
         caller: ctx.caller.clone(),
         call_id: ctx.call_id.clone(),
     };
-    let refusal = match contain_future(deciders.refusal(&call, &token)).await {
+    let asked = tokio::select! {
+        biased;
+        () = token.cancelled() => return ToolError::aborted_before_dispatch().into(),
+        asked = contain_future(deciders.refusal(&call, &token)) => asked,
+    };
+    let refusal = match asked {
         Ok(refusal) => refusal,
         Err(panicked) => {
             tracing::error!("tools: a policy panicked over {name}: {panicked}");
@@ -79,10 +85,11 @@ async fn guarded(
         Some(refusal) => refusal.into(),
         None => timed(name, tool, args, ctx).await,
     };
-    if token.is_cancelled() {
-        return ToolError::aborted().into();
+    tokio::select! {
+        biased;
+        () = token.cancelled() => ToolError::aborted().into(),
+        reviewed = deciders.review(&call, result) => reviewed,
     }
-    deciders.review(&call, result).await
 }
 
 impl Deciders {
@@ -102,12 +109,7 @@ impl Deciders {
         let Some(approver) = &self.approver else {
             return Some(ToolError::nobody_to_ask(&call.tool));
         };
-        let approval = tokio::select! {
-            biased;
-            () = token.cancelled() => return Some(ToolError::aborted_before_dispatch()),
-            approval = approver.ask(call, token) => approval,
-        };
-        match approval {
+        match approver.ask(call, token).await {
             Approval::Allowed => None,
             Approval::Denied => Some(ToolError::denied(&call.tool)),
             Approval::Unanswered => Some(ToolError::nobody_to_ask(&call.tool)),

@@ -14,6 +14,10 @@ use crate::result::ToolResult;
 ///
 /// Policies are asked in the order of their registration, and can only make things stricter: the first that denies a
 /// call ends the matter, and nobody allows what another one wants to be asked for.
+///
+/// # Cancel safety
+///
+/// The futures are dropped when the call is given up.
 #[async_trait]
 pub trait CallPolicy: Send + Sync + 'static {
     /// Whether the call may run.

@@ -1,14 +1,17 @@
 //! Tool calls of one answer.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use dsh_agent_loop::LoopConfig;
 use dsh_llm::{CallId, Chunk, FinishReason};
 use dsh_session::EventData;
-use dsh_testkit::eventually;
-use dsh_tools::Concurrency;
+use dsh_testkit::{Gate, eventually};
+use dsh_tools::{Annotations, Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput};
+use serde_json::{Value, json};
 
-use crate::played::{Reply, Room, ask, calls, says, story, user};
+use crate::played::{Reply, Room, ask, calls, inject, says, story, user};
 
 #[tokio::test]
 async fn core46_parallel_calls_overlap_and_their_results_come_in_the_models_order() {
@@ -122,6 +125,31 @@ async fn calls_without_ids_or_with_the_same_get_ids_of_their_own() {
 }
 
 #[tokio::test]
+async fn an_id_that_is_made_is_none_that_the_model_has_chosen() {
+    let call = |index, id: Option<&str>| Chunk::ToolCallDelta {
+        index,
+        id: id.map(CallId::new),
+        name: Some("look".to_owned()),
+        arguments: String::new(),
+    };
+    let chunks = vec![
+        call(0, Some("call-1-1-1")),
+        call(1, None),
+        call(2, Some("call-1-1-2")),
+        Chunk::Finish(FinishReason::ToolCalls),
+    ];
+    let room = Room::new([Reply::Chunks(chunks), says("done")]);
+    room.quick("look");
+    let agent = room.agent().await;
+    ask(&agent, "go").await;
+    assert_eq!(
+        room.asked()[1][2..],
+        ["call-1-1-1=look", "call-1-1-2=look", "call-1-1-3=look"]
+    );
+    room.check_requests(agent.agent());
+}
+
+#[tokio::test]
 async fn core47_core34_an_abort_starts_nothing_more_and_pairs_every_call_with_a_result() {
     let room = Room::new([
         calls(&[("c1", "a", ""), ("c2", "x", ""), ("c3", "b", "")]),
@@ -187,4 +215,70 @@ async fn a_rolling_pool_starts_the_next_call_when_any_has_ended() {
     a.gate.open();
     agent.agent().when_idle().await;
     assert_eq!(room.asked()[1][2..], ["c1=a", "c2=b", "c3=c"]);
+}
+
+/// May overlap once the gate is open.
+struct Fickle(Gate);
+
+#[async_trait]
+impl Tool for Fickle {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: "fickle".to_owned(),
+            description: String::new(),
+            input_schema: json!({"type": "object", "properties": {}}),
+            annotations: Annotations::default(),
+        }
+    }
+
+    fn concurrency(&self, _: &Value) -> Concurrency {
+        if self.0.is_open() {
+            Concurrency::Parallel
+        } else {
+            Concurrency::Exclusive
+        }
+    }
+
+    async fn call(&self, _: Value, ctx: ToolContext) -> Result<ToolOutput, ToolError> {
+        ctx.token.cancelled().await;
+        Err(ToolError::new("cancelled"))
+    }
+}
+
+#[tokio::test]
+async fn core46_whether_a_call_may_overlap_is_asked_again_after_those_before_it() {
+    let room = Room::new([calls(&[("c1", "x", ""), ("c2", "fickle", ""), ("c3", "b", "")])]);
+    let x = room.tool("x", Concurrency::Exclusive);
+    let b = room.tool("b", Concurrency::Parallel);
+    let now = Gate::new();
+    room.tools
+        .register(&room.scope, Arc::new(Fickle(now.clone())))
+        .unwrap();
+    let agent = room.agent().await;
+    agent.agent().follow_up(user("go")).unwrap();
+    x.entered.opened().await;
+    now.open();
+    x.gate.open();
+    b.entered.opened().await;
+    agent.agent().cancel("it overlaps");
+    agent.agent().when_idle().await;
+    room.check_requests(agent.agent());
+}
+
+#[tokio::test]
+async fn core22_what_comes_during_a_batch_that_is_aborted_is_told_after_all_its_results() {
+    let room = Room::new([calls(&[("c1", "slow", ""), ("c2", "look", "")]), says("on")]);
+    let slow = room.tool("slow", Concurrency::Exclusive);
+    room.quick("look");
+    let agent = room.agent().await;
+    agent.agent().follow_up(user("go")).unwrap();
+    slow.entered.opened().await;
+    inject(agent.agent(), "n1");
+    inject(agent.agent(), "n2");
+    agent.agent().cancel("enough");
+    agent.agent().when_idle().await;
+    assert_eq!(agent.agent().inbox().pending(), 2, "a stop is not answered");
+    ask(&agent, "go on").await;
+    assert_eq!(room.asked()[1][4..], ["n1", "n2", "go on"]);
+    room.check_requests(agent.agent());
 }

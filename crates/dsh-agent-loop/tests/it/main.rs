@@ -6,6 +6,10 @@
 )]
 
 mod batch;
+mod create;
+mod faults;
 mod played;
+mod retries;
 mod stop;
 mod turns;
+mod written;

@@ -11,13 +11,14 @@ use dsh_llm::{
     ModelRequest, ModelStream, text_of,
 };
 use dsh_scope::Scope;
-use dsh_session::{EventData, Message, MessageSource, Session, SessionId, request_at};
+use dsh_session::{Enclosure, EventData, Message, MessageSource, Session, SessionId, TurnEnd, request_at};
 use dsh_system_prompt::PromptRegistry;
 use dsh_testkit::Gate;
 use dsh_tools::{
     Annotations, Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ToolRegistry,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// One answer of the model.
@@ -28,6 +29,11 @@ pub(crate) enum Reply {
     Fails(ModelError),
     /// Says something, then fails.
     Breaks(&'static str, ModelError),
+    /// Says something when the gate is opened.
+    Waits(Gate, &'static str),
+    /// Takes the request and does not even begin to answer, whatever it is told.
+    Deaf,
+    Panics,
 }
 
 /// Plays its replies in order and remembers what it was asked.
@@ -35,9 +41,11 @@ pub(crate) enum Reply {
 pub(crate) struct Model {
     replies: Mutex<VecDeque<Reply>>,
     requests: Mutex<Vec<Arc<ModelRequest>>>,
+    asked: Notify,
 }
 
 struct Playing {
+    gate: Option<Gate>,
     chunks: VecDeque<Chunk>,
     end: End,
 }
@@ -56,14 +64,26 @@ impl ModelAdapter for Model {
         _: CancellationToken,
     ) -> Result<Box<dyn ModelStream>, ModelError> {
         self.requests.lock().unwrap().push(request);
+        self.asked.notify_one();
         let reply = self.replies.lock().unwrap().pop_front();
+        let mut gate = None;
         let (chunks, end) = match reply.expect("a reply is left") {
             Reply::Chunks(chunks) => (chunks, End::Over),
             Reply::Hang(text) => (vec![text_chunk(text)], End::Hangs),
             Reply::Fails(error) => return Err(error),
             Reply::Breaks(text, error) => (vec![text_chunk(text)], End::Fails(error)),
+            Reply::Waits(until, text) => {
+                gate = Some(until);
+                (
+                    vec![text_chunk(text), Chunk::Finish(FinishReason::Stop)],
+                    End::Over,
+                )
+            }
+            Reply::Deaf => std::future::pending().await,
+            Reply::Panics => unreachable!("a bug of the adapter"),
         };
         Ok(Box::new(Playing {
+            gate,
             chunks: chunks.into(),
             end,
         }))
@@ -73,6 +93,9 @@ impl ModelAdapter for Model {
 #[async_trait]
 impl ModelStream for Playing {
     async fn next(&mut self) -> Result<Option<Chunk>, ModelError> {
+        if let Some(gate) = &self.gate {
+            gate.opened().await;
+        }
         if let Some(chunk) = self.chunks.pop_front() {
             return Ok(Some(chunk));
         }
@@ -193,6 +216,10 @@ impl Room {
     }
 
     pub(crate) async fn agent_of(&self, session: Session, config: LoopConfig) -> LedAgent {
+        self.agent_loop(config).create(self.plan(session)).await.unwrap()
+    }
+
+    pub(crate) fn agent_loop(&self, config: LoopConfig) -> AgentLoop {
         let mut models = ModelRegistry::new();
         models.register("played", self.model.clone()).unwrap();
         let deps = Deps {
@@ -201,9 +228,16 @@ impl Room {
             prompts: self.prompts.clone(),
             models,
         };
-        let model = ModelChoice::new("played", "m-1");
-        let plan = AgentPlan::new(session, model, self.scope.clone());
-        AgentLoop::new(deps, config).create(plan).await.unwrap()
+        AgentLoop::new(deps, config)
+    }
+
+    pub(crate) fn plan(&self, session: Session) -> AgentPlan {
+        AgentPlan::new(session, ModelChoice::new("played", "m-1"), self.scope.clone())
+    }
+
+    /// Waits until the model is asked (once more).
+    pub(crate) async fn model_is_asked(&self) {
+        self.model.asked.notified().await;
     }
 
     /// What the model was asked, request by request: the texts of the messages.
@@ -212,7 +246,14 @@ impl Room {
         requests.iter().map(|request| texts(&request.messages)).collect()
     }
 
-    /// Every request that was made is what the log says it was.
+    /// The tools that the model was offered in a request.
+    pub(crate) fn offered(&self, request: usize) -> Vec<String> {
+        let requests = self.model.requests.lock().unwrap();
+        let tools = &requests[request].header.tools;
+        tools.iter().map(|tool| tool.name.clone()).collect()
+    }
+
+    /// Every request that was made is what the log says it was, and the log is balanced.
     pub(crate) fn check_requests(&self, agent: &Agent) {
         let events = agent.session().events();
         let rebuilt: Vec<ModelRequest> = events
@@ -222,6 +263,11 @@ impl Room {
             .collect();
         let requests = self.model.requests.lock().unwrap();
         assert_eq!(rebuilt.len(), requests.len());
+        let mut enclosure = Enclosure::default();
+        for event in &events {
+            enclosure.admit(&event.data).unwrap();
+        }
+        assert_eq!(enclosure.closers(TurnEnd::Interrupted), [], "something is open");
         for (rebuilt, request) in rebuilt.iter().zip(requests.iter()) {
             assert_eq!(rebuilt, request.as_ref());
         }

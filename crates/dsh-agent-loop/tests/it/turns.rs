@@ -5,13 +5,13 @@ use dsh_agent_loop::LoopConfig;
 use dsh_llm::{Chunk, FinishReason, ModelError};
 use dsh_session::{EventData, Session, SessionId, TurnEnd};
 use dsh_system_prompt::Section;
-use dsh_testkit::eventually;
+use dsh_testkit::{Gate, eventually};
 use dsh_tools::Concurrency;
 
 use crate::played::{Reply, Room, ask, calls, inject, says, story, text_chunk, user};
 
 #[tokio::test]
-async fn a_message_is_answered_and_everything_is_logged() {
+async fn core54_a_message_is_answered_and_everything_is_logged() {
     let room = Room::new([calls(&[("c1", "look", "{}")]), says("it is fine")]);
     room.quick("look");
     let agent = room.agent().await;
@@ -56,7 +56,7 @@ async fn core48_the_model_gets_name_description_and_parameters_of_tools_and_noth
 }
 
 #[tokio::test]
-async fn a_notice_wakes_an_idle_agent() {
+async fn t83_a_notice_wakes_an_idle_agent() {
     let room = Room::new([says("hello"), says("I see")]);
     let agent = room.agent().await;
     ask(&agent, "hi").await;
@@ -74,7 +74,7 @@ async fn a_notice_wakes_an_idle_agent() {
 }
 
 #[tokio::test]
-async fn quiet_waits_for_the_next_message() {
+async fn t84_quiet_waits_for_the_next_message() {
     let room = Room::new([says("hello")]);
     let agent = room
         .agent_with(LoopConfig {
@@ -108,21 +108,33 @@ async fn core21_what_comes_during_a_batch_is_told_after_all_its_results_in_order
 }
 
 #[tokio::test]
-async fn what_comes_during_the_last_answer_gets_one_more_step_of_the_same_turn() {
-    let room = Room::new([calls(&[("c1", "slow", "")]), says("one"), says("two")]);
-    let slow = room.tool("slow", Concurrency::Exclusive);
+async fn core26_what_comes_during_the_last_answer_gets_one_more_step_of_the_same_turn() {
+    let gate = Gate::new();
+    let room = Room::new([Reply::Waits(gate.clone(), "one"), says("two")]);
     let agent = room.agent().await;
     agent.agent().follow_up(user("go")).unwrap();
-    slow.entered.opened().await;
-    let mut live = agent.live();
-    slow.gate.open();
-    live.recv().await.unwrap();
-    // The second answer is coming, so this is for a third step.
+    room.model_is_asked().await;
+    // The answer is coming, so these are for a second step.
     inject(agent.agent(), "n1");
+    inject(agent.agent(), "n2");
+    gate.open();
     agent.agent().when_idle().await;
-    let story = story(agent.agent());
-    assert_eq!(room.asked().len(), 3, "{story:?}");
-    assert_eq!(room.asked()[2].last().unwrap(), "n1");
+    let expected = [
+        "turn 1",
+        "user go",
+        "step 1",
+        "header initial",
+        "assistant",
+        "/step",
+        "user n1",
+        "user n2",
+        "step 2",
+        "assistant",
+        "/step",
+        "end completed",
+    ];
+    assert_eq!(story(agent.agent()), expected);
+    assert_eq!(room.asked(), [vec!["go"], vec!["go", "one", "n1", "n2"]]);
     room.check_requests(agent.agent());
 }
 

@@ -114,7 +114,7 @@ async fn a_result_carries_content_value_and_deliveries() {
 }
 
 #[tokio::test]
-async fn argument_text_is_parsed_and_empty_text_is_no_arguments() {
+async fn core50_argument_text_is_parsed_and_empty_text_is_no_arguments() {
     let (_scope, tools) = registry([tool("echo", None, |args, _| async move {
         Ok(ToolOutput::text(args.to_string()))
     })]);
@@ -131,7 +131,7 @@ async fn argument_text_is_parsed_and_empty_text_is_no_arguments() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_an_error_result() {
+async fn core42_an_unknown_tool_is_an_error_result() {
     let (_scope, tools) = registry([]);
     let result = tools
         .execute("nope", json!({}), ctx(&CancellationToken::new()))
@@ -163,7 +163,7 @@ async fn a_failing_body_is_an_error_result() {
 }
 
 #[tokio::test]
-async fn a_panicking_body_is_an_error_result_and_the_registry_lives_on() {
+async fn core42_a_panicking_body_is_an_error_result_and_the_registry_lives_on() {
     let (_scope, tools) = registry([
         tool("boom", None, |_, _| async { panic!("kaboom") }),
         tool("ok", None, |_, _| async { Ok(ToolOutput::text("fine")) }),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use dsh_agent::{AgentHandle, AgentRegistry, AgentSpec};
+use dsh_agent::{Agent, AgentHandle, AgentRegistry, AgentSpec};
 use dsh_llm::{CallId, ContentBlock};
 use dsh_scope::Scope;
 use dsh_session::SessionId;
@@ -41,6 +41,10 @@ impl Tool for Work {
             input_schema: json!({"type": "object", "properties": {}}),
             annotations: Annotations::default(),
         }
+    }
+
+    fn result_limit(&self, args: &Value, _: Option<&Arc<Agent>>) -> Option<usize> {
+        args.get("limit")?.as_u64()?.try_into().ok()
     }
 
     fn timeout(&self, args: &Value) -> Option<Duration> {
@@ -97,6 +101,36 @@ struct Answers(Approval);
 impl Approver for Answers {
     async fn ask(&self, _: &PendingCall, _: &CancellationToken) -> Approval {
         self.0
+    }
+}
+
+/// Decides nothing, or judges nothing.
+enum Undecided {
+    Before,
+    After,
+}
+
+#[async_trait]
+impl CallPolicy for Undecided {
+    async fn before(&self, _: &PendingCall) -> Verdict {
+        match self {
+            Self::Before => std::future::pending().await,
+            Self::After => Verdict::Allow,
+        }
+    }
+
+    async fn after(&self, _: &PendingCall, _: &ToolResult) -> Review {
+        std::future::pending().await
+    }
+}
+
+/// Panics over the result.
+struct PanicsAfter;
+
+#[async_trait]
+impl CallPolicy for PanicsAfter {
+    async fn after(&self, _: &PendingCall, _: &ToolResult) -> Review {
+        unreachable!("{}", "no idea what to make of it ".repeat(9))
     }
 }
 
@@ -267,6 +301,87 @@ async fn a_call_that_is_given_up_during_the_question_does_not_run() {
     let (result, ()) = tokio::join!(room.call(json!({})), async { room.token.cancel() });
     assert!(result.is_error);
     assert_eq!(room.ran(), 0);
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_waits_for_no_policy() {
+    let room = Room::new();
+    let undecided = room
+        .tools
+        .policy(&room.scope, Arc::new(Undecided::Before))
+        .expect("registered");
+    let (result, ()) = tokio::join!(room.call(json!({})), async { room.token.cancel() });
+    assert_eq!(
+        (code(&result), room.ran()),
+        (Some("TOOL_ABORTED_BEFORE_DISPATCH"), 0)
+    );
+
+    undecided.dispose().await;
+    let mut room = room;
+    room.token = CancellationToken::new();
+    room.tools
+        .policy(&room.scope, Arc::new(Undecided::After))
+        .expect("registered");
+    let (result, ()) = tokio::join!(room.call(json!({})), async { room.token.cancel() });
+    assert_eq!((code(&result), room.ran()), (Some("TOOL_ABORTED"), 1));
+    assert!(
+        room.work.abandoned.load(Ordering::SeqCst),
+        "what it told was not told"
+    );
+}
+
+fn long() -> String {
+    "x".repeat(200)
+}
+
+/// What the model gets is within the limit, and says that it was cut.
+fn is_cut(result: &ToolResult) -> bool {
+    let text = result.single_text().expect("one text");
+    text.len() == 64 && text.ends_with("\n[result truncated]")
+}
+
+#[tokio::test]
+async fn t68_t78_what_a_policy_puts_in_place_of_a_result_is_within_the_limit() {
+    let room = Room::new();
+    room.policy(Verdict::Allow, Review::Replace(vec![ContentBlock::text(long())]));
+    let result = room.call(json!({"limit": 64})).await;
+    assert!(is_cut(&result) && !result.is_error, "{result:?}");
+
+    let room = Room::new();
+    room.policy(Verdict::Allow, Review::Block { feedback: long() });
+    let result = room.call(json!({"limit": 64})).await;
+    assert!(is_cut(&result) && result.is_error, "{result:?}");
+}
+
+#[tokio::test]
+async fn t78_a_replacement_of_more_than_one_text_is_left_as_it_is() {
+    let room = Room::new();
+    let two = vec![ContentBlock::text(long()), ContentBlock::text(long())];
+    room.policy(Verdict::Allow, Review::Replace(two.clone()));
+    assert_eq!(room.call(json!({"limit": 64})).await.content, two);
+}
+
+#[tokio::test]
+async fn t70_denials_and_failures_of_policies_are_within_the_limit() {
+    let room = Room::new();
+    room.policy(deny(&long()), Review::Accept);
+    let denied = room.call(json!({"limit": 64})).await;
+    assert!(is_cut(&denied) && denied.is_error, "{denied:?}");
+
+    let room = Room::new();
+    room.tools
+        .policy(&room.scope, Arc::new(PanicsAfter))
+        .expect("registered");
+    let failed = room.call(json!({"limit": 64})).await;
+    assert!(is_cut(&failed), "{failed:?}");
+    assert_eq!(code(&failed), Some("POLICY_PANICKED"));
+
+    let room = Room::new();
+    room.tools
+        .policy(&room.scope, Arc::new(Panics))
+        .expect("registered");
+    let failed = room.call(json!({"limit": 32})).await;
+    assert_eq!(failed.single_text().expect("one text").len(), 32);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use dsh_tools::{ToolError, decode, schema_of};
 use expect_test::expect_file;
+use proptest::prelude::*;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -61,7 +62,7 @@ fn a_schema_says_what_the_model_needs_and_nothing_else() {
 }
 
 #[test]
-fn arguments_that_fit_are_decoded_and_undeclared_keys_ignored() {
+fn core41_arguments_that_fit_are_decoded_and_undeclared_keys_ignored() {
     let args = json!({ "name": "n", "flag": true, "limit": 2.5, "color": "blue", "more": [] });
     let decoded: Everything = decode(&schema_of::<Everything>(), &args).expect("valid");
     assert_eq!(decoded.name, "n");
@@ -72,7 +73,7 @@ fn arguments_that_fit_are_decoded_and_undeclared_keys_ignored() {
 }
 
 #[test]
-fn the_top_level_must_be_an_object() {
+fn core41_the_top_level_must_be_an_object() {
     for args in [json!("text"), json!([]), json!(1), Value::Null] {
         assert_eq!(
             violations(args),
@@ -82,7 +83,7 @@ fn the_top_level_must_be_an_object() {
 }
 
 #[test]
-fn every_violation_is_listed_in_declaration_order() {
+fn core41_every_violation_is_listed_in_declaration_order() {
     assert_eq!(
         violations(json!({})),
         r#"invalid arguments: missing required property "name""#
@@ -139,4 +140,50 @@ fn a_violation_is_a_named_tool_error() {
     let error = ToolError::from(error);
     let info = error.info().expect("a named error");
     assert_eq!((info.name, info.code), ("ToolArgsError", "INVALID_ARGS"));
+}
+
+/// Anything that can be JSON, not too large.
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("name|flag|limit|tags|servers|host|[a-z]{1,3}", inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn core41_whatever_a_model_sends_is_decoded_or_refused_with_its_violations(args in anything()) {
+        let refused = decode::<Everything>(&schema_of::<Everything>(), &args).err();
+        if let Some(refused) = refused {
+            prop_assert!(refused.to_string().starts_with("invalid arguments: "), "{}", refused);
+        }
+    }
+
+    #[test]
+    fn core41_arguments_that_fit_pass_and_fail_without_what_is_required(
+        name in ".{0,8}",
+        flag in any::<Option<bool>>(),
+        tags in prop::collection::vec(".{0,4}", 0..3),
+        undeclared in anything(),
+    ) {
+        let mut args = json!({"name": name, "flag": flag, "tags": tags, "undeclared": undeclared});
+        if flag.is_none() {
+            args.as_object_mut().and_then(|fields| fields.remove("flag"));
+        }
+        let decoded = decode::<Everything>(&schema_of::<Everything>(), &args).expect("it fits");
+        prop_assert_eq!((decoded.name, decoded.flag, decoded.tags), (name, flag, tags));
+        args.as_object_mut().and_then(|fields| fields.remove("name"));
+        let expected = "invalid arguments: missing required property \"name\"";
+        prop_assert_eq!(violations(args), expected);
+    }
 }
