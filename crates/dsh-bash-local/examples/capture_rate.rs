@@ -90,7 +90,7 @@ async fn measure(rounds: usize, bytes: u64, only: &str) -> Result<(), Failure> {
                 let index = (round + turn) % readers.len();
                 let before = cpu_time()?;
                 let took = time(&readers[index].1, command, bytes).await?;
-                samples[index].push((took, cpu_time()? - before));
+                samples[index].push((took, cpu_time()?.saturating_sub(before)));
             }
         }
         report(kind, bytes, &readers, samples);
