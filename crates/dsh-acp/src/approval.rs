@@ -42,7 +42,9 @@ impl Approver for Editor {
         let Some(card) = self.card(&call.call_id).await else {
             return Approval::Unanswered;
         };
-        let option = |id: &'static str, name: &str, kind| PermissionOption::new(PermissionOptionId::new(id), name, kind);
+        let option = |id: &'static str, name: &str, kind| {
+            PermissionOption::new(PermissionOptionId::new(id), name, kind)
+        };
         let options = vec![
             option(ALLOW, "Allow", PermissionOptionKind::AllowOnce),
             option(REJECT, "Reject", PermissionOptionKind::RejectOnce),
@@ -51,11 +53,16 @@ impl Approver for Editor {
         // Dropped when the call is given up; the SDK then takes the question back.
         match self.outbox.editor().send_request(request).block_task().await {
             Ok(answer) => match answer.outcome {
-                RequestPermissionOutcome::Selected(chosen) if &*chosen.option_id.0 == ALLOW => Approval::Allowed,
+                RequestPermissionOutcome::Selected(chosen) if &*chosen.option_id.0 == ALLOW => {
+                    Approval::Allowed
+                }
                 _ => Approval::Denied,
             },
             Err(error) => {
-                tracing::warn!("acp: the editor does not say whether {} may run: {error}", call.tool);
+                tracing::warn!(
+                    "acp: the editor does not say whether {} may run: {error}",
+                    call.tool
+                );
                 Approval::Unanswered
             }
         }

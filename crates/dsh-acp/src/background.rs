@@ -65,7 +65,9 @@ impl Background {
         }
         self.told.clone_from(&live);
         let meta = Meta::from_iter([(KEY.to_owned(), Value::Array(live))]);
-        Some(SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(meta)))
+        Some(SessionUpdate::SessionInfoUpdate(
+            SessionInfoUpdate::new().meta(meta),
+        ))
     }
 }
 

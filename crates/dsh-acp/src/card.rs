@@ -53,7 +53,8 @@ impl Presenter {
                     Terminals::Shown => {
                         let terminal = TerminalId::new(id.0.clone());
                         content.push(ToolCallContent::Terminal(Terminal::new(terminal)));
-                        card.content(content).meta(self.terminal_info(&id, cwd.as_deref()))
+                        card.content(content)
+                            .meta(self.terminal_info(&id, cwd.as_deref()))
                     }
                     Terminals::AsText => card.content(content),
                 }
@@ -63,7 +64,13 @@ impl Presenter {
     }
 
     /// What becomes of the card when the call has ended.
-    pub(crate) fn ended(&self, id: ToolCallId, name: &str, args: &Value, result: &ToolResult) -> ToolCallUpdate {
+    pub(crate) fn ended(
+        &self,
+        id: ToolCallId,
+        name: &str,
+        args: &Value,
+        result: &ToolResult,
+    ) -> ToolCallUpdate {
         let status = match result.is_error {
             true => ToolCallStatus::Failed,
             false => ToolCallStatus::Completed,

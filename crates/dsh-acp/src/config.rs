@@ -48,7 +48,8 @@ impl Models {
 
     /// The one option that sessions have.
     pub(crate) fn option(&self, current: &ModelChoice) -> SessionConfigOption {
-        let choice = |model: &ModelChoice| SessionConfigSelectOption::new(value_of(model), model.model.clone());
+        let choice =
+            |model: &ModelChoice| SessionConfigSelectOption::new(value_of(model), model.model.clone());
         let choices: Vec<_> = self.0.iter().map(choice).collect();
         SessionConfigOption::select(MODEL, "Model", value_of(current), choices)
             .category(SessionConfigOptionCategory::Model)

@@ -46,7 +46,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(context: ServiceContext, scope: Scope, settings: Settings, dropped: CancellationToken) -> Self {
+    pub(crate) fn new(
+        context: ServiceContext,
+        scope: Scope,
+        settings: Settings,
+        dropped: CancellationToken,
+    ) -> Self {
         Self {
             models: Models::new(context.model.clone(), settings.models),
             context,
@@ -121,7 +126,11 @@ impl Connection {
             outbox: outbox.clone(),
             cards: shown,
         };
-        let led = self.context.lead(session, Some(Arc::new(approver))).await.map_err(internal)?;
+        let led = self
+            .context
+            .lead(session, Some(Arc::new(approver)))
+            .await
+            .map_err(internal)?;
         let open = Arc::new(Open {
             led,
             prompt: Arc::default(),
@@ -130,7 +139,10 @@ impl Connection {
             scope: self.scope.clone(),
         });
         match self.feed(&open, outbox, cards, telling).await {
-            Ok(feed) => open.spawn("acp feed", open.running.track_future(feed.run(open.finish.clone()))),
+            Ok(feed) => open.spawn(
+                "acp feed",
+                open.running.track_future(feed.run(open.finish.clone())),
+            ),
             Err(error) => {
                 open.close().await;
                 return Err(error);
@@ -167,8 +179,8 @@ impl Connection {
             terminals: capabilities.terminals,
         };
         let live = open.led.live();
-        let background =
-            Background::new(self.context.tasks.clone(), Arc::clone(agent)).map_err(|error| internal(&error))?;
+        let background = Background::new(self.context.tasks.clone(), Arc::clone(agent))
+            .map_err(|error| internal(&error))?;
         let mut transcript = Transcript::new(presenter);
         let events = agent.session().events();
         for event in &events {

@@ -56,7 +56,12 @@ impl Connection {
             system_prompt,
             ..
         } = request;
-        check(&cwd, &additional_directories, mcp_servers.len(), system_prompt.as_ref())?;
+        check(
+            &cwd,
+            &additional_directories,
+            mcp_servers.len(),
+            system_prompt.as_ref(),
+        )?;
         let session = self.with_store(move |store| store.create(cwd)).await?;
         let open = self.open(session, editor, Telling::Live).await?;
         let response = NewSessionResponse::new(open.led.agent().id().to_string());
@@ -76,7 +81,12 @@ impl Connection {
             session_id,
             ..
         } = request;
-        check(&cwd, &additional_directories, mcp_servers.len(), system_prompt.as_ref())?;
+        check(
+            &cwd,
+            &additional_directories,
+            mcp_servers.len(),
+            system_prompt.as_ref(),
+        )?;
         if self.session(&session_id.0).is_ok() {
             return Err(invalid(format_args!(
                 "session {session_id} is open: close it before it is loaded"
@@ -102,7 +112,11 @@ impl Connection {
     }
 
     /// Takes a prompt in; its turn answers it.
-    pub(crate) fn prompt(&self, request: PromptRequest, responder: Responder<PromptResponse>) -> Result<(), Error> {
+    pub(crate) fn prompt(
+        &self,
+        request: PromptRequest,
+        responder: Responder<PromptResponse>,
+    ) -> Result<(), Error> {
         let taken = self
             .session(&request.session_id.0)
             .and_then(|open| Ok((open, content(request.prompt)?)));
@@ -128,7 +142,10 @@ impl Connection {
     ) -> Result<SetSessionConfigOptionResponse, Error> {
         let open = self.session(&request.session_id.0)?;
         if &*request.config_id.0 != MODEL {
-            return Err(invalid(format_args!("there is no option {:.64}", request.config_id)));
+            return Err(invalid(format_args!(
+                "there is no option {:.64}",
+                request.config_id
+            )));
         }
         let value = request
             .value
@@ -167,7 +184,8 @@ fn begin(open: &Open, content: Vec<ContentBlock>, responder: Responder<PromptRes
     let agent = open.led.agent().clone();
     let from = agent.session().len();
     if let Err(responder) = open.prompt.take(responder, from) {
-        return responder.respond_with_error(invalid("a prompt of this session is in flight: cancel it first"));
+        return responder
+            .respond_with_error(invalid("a prompt of this session is in flight: cancel it first"));
     }
     let message = Message {
         content,
@@ -188,7 +206,10 @@ fn begin(open: &Open, content: Vec<ContentBlock>, responder: Responder<PromptRes
 
 fn capabilities(editor: &ClientCapabilities) -> Capabilities {
     let terminal = editor.meta.as_ref().and_then(|meta| meta.get("terminal_output"));
-    let notices = editor.session.as_ref().and_then(|session| session.notices.as_ref());
+    let notices = editor
+        .session
+        .as_ref()
+        .and_then(|session| session.notices.as_ref());
     Capabilities {
         terminals: match terminal.and_then(serde_json::Value::as_bool) {
             Some(true) => Terminals::Shown,

@@ -9,7 +9,9 @@ use agent_client_protocol::v1::schema::{
     AuthenticateRequest, CancelNotification, CloseSessionRequest, InitializeRequest, LoadSessionRequest,
     NewSessionRequest, PromptRequest, SetSessionConfigOptionRequest,
 };
-use agent_client_protocol::{Agent, Channel, Client, Result as Spoken, on_receive_notification, on_receive_request};
+use agent_client_protocol::{
+    Agent, Channel, Client, Result as Spoken, on_receive_notification, on_receive_request,
+};
 use dsh_agent_core::AgentCore;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
@@ -74,7 +76,10 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let Connection {
-        scope, ending, places, ..
+        scope,
+        ending,
+        places,
+        ..
     } = &*connection;
     let (ours, theirs) = Channel::duplex();
     let (frames, requests) = ours.into_parts();
@@ -84,7 +89,10 @@ where
     }
     let reading = async move {
         let (places, ending) = (places.clone(), ending.clone());
-        wire::read(input, &places, &ending, |frame| requests.unbounded_send(frame).is_ok()).await;
+        wire::read(input, &places, &ending, |frame| {
+            requests.unbounded_send(frame).is_ok()
+        })
+        .await;
     };
     let speaking = async {
         if let Err(error) = speak(&connection, theirs, &stop).await {
@@ -112,7 +120,9 @@ async fn speak(connection: &Arc<Connection>, wire: Channel, stop: &CancellationT
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: AuthenticateRequest, responder, _| responder.respond(c2.authenticate(request)),
+            async move |request: AuthenticateRequest, responder, _| {
+                responder.respond(c2.authenticate(request))
+            },
             on_receive_request!(),
         )
         .on_receive_request(

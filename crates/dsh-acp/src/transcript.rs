@@ -150,7 +150,9 @@ impl Transcript {
         shown.push_str(text);
         Some(match piece {
             Live::Reasoning { .. } => SessionUpdate::AgentThoughtChunk(self.chunk(text, "thought")),
-            Live::Text { .. } | Live::Retry { .. } => SessionUpdate::AgentMessageChunk(self.chunk(text, "answer")),
+            Live::Text { .. } | Live::Retry { .. } => {
+                SessionUpdate::AgentMessageChunk(self.chunk(text, "answer"))
+            }
         })
     }
 
@@ -170,7 +172,8 @@ impl Transcript {
                 .iter()
                 .filter_map(ContentBlock::as_text)
                 .map(|text| {
-                    let chunk = ContentChunk::new(Block::from(text)).message_id(format!("prompt-{seq}").as_str());
+                    let chunk =
+                        ContentChunk::new(Block::from(text)).message_id(format!("prompt-{seq}").as_str());
                     SessionUpdate::UserMessageChunk(chunk)
                 })
                 .collect(),
@@ -194,11 +197,15 @@ impl Transcript {
             match block {
                 AssistantBlock::Text { text: all } => {
                     let rest = text.rest_of(all);
-                    updates.extend(rest.map(|rest| SessionUpdate::AgentMessageChunk(self.chunk(rest, text.message))));
+                    updates.extend(
+                        rest.map(|rest| SessionUpdate::AgentMessageChunk(self.chunk(rest, text.message))),
+                    );
                 }
                 AssistantBlock::Reasoning { text: all } => {
                     let rest = thought.rest_of(all);
-                    updates.extend(rest.map(|rest| SessionUpdate::AgentThoughtChunk(self.chunk(rest, "thought"))));
+                    updates.extend(
+                        rest.map(|rest| SessionUpdate::AgentThoughtChunk(self.chunk(rest, "thought"))),
+                    );
                 }
                 // A call of an interrupted answer is never run.
                 AssistantBlock::ToolCall(_) if interrupted => {}
@@ -210,7 +217,10 @@ impl Transcript {
 
     fn begun(&mut self, id: &CallId, name: &str, arguments: &str) -> Vec<SessionUpdate> {
         let wire = self.wire_id(id);
-        let index = self.calls.iter().position(|call| call.id == *id && call.card.is_none());
+        let index = self
+            .calls
+            .iter()
+            .position(|call| call.id == *id && call.card.is_none());
         let index = index.unwrap_or_else(|| {
             self.calls.push(Call::of(id, name, arguments));
             self.calls.len() - 1
@@ -229,7 +239,9 @@ impl Transcript {
             return Vec::new();
         };
         let call = self.calls.remove(index);
-        let update = self.presenter.ended(wire.clone(), &call.name, &call.args, &result);
+        let update = self
+            .presenter
+            .ended(wire.clone(), &call.name, &call.args, &result);
         let update = SessionUpdate::ToolCallUpdate(update);
         match call.card {
             Some(_) => vec![update],

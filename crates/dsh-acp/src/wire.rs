@@ -67,7 +67,9 @@ pub(crate) async fn write(
         }
         match frame {
             TransportFrame::Single(RawJsonRpcMessage::Response(_)) => places.answered(),
-            TransportFrame::Single(RawJsonRpcMessage::Notification(told)) if &*told.method == "session/update" => {
+            TransportFrame::Single(RawJsonRpcMessage::Notification(told))
+                if &*told.method == "session/update" =>
+            {
                 places.updated();
             }
             _ => {}
@@ -112,7 +114,9 @@ fn frame_of(line: Line) -> Option<TransportFrame> {
         // A broken answer to a question of ours has no answer itself.
         TransportFrame::Malformed { raw, .. } if is_answer(&raw) => None,
         // The SDK would send the whole line back.
-        TransportFrame::Malformed { error, .. } => Some(malformed(Error::new(error.code.value(), error.message))),
+        TransportFrame::Malformed { error, .. } => {
+            Some(malformed(Error::new(error.code.value(), error.message)))
+        }
         frame => Some(frame),
     }
 }
