@@ -1,5 +1,7 @@
 //! What a budget leaves of a text: exact counts, no character cut in two.
 
+#![expect(clippy::expect_used, reason = "a helper of tests fails its test")]
+
 mod common;
 
 use common::{in_memory, sections};
