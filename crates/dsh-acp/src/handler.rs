@@ -183,7 +183,7 @@ pub(crate) async fn answer<T: JsonRpcResponse>(
 fn begin(open: &Open, content: Vec<ContentBlock>, responder: Responder<PromptResponse>) -> Result<(), Error> {
     let agent = open.led.agent().clone();
     let from = agent.session().len();
-    if let Err(responder) = open.prompt.take(responder, from) {
+    if let Some(responder) = open.prompt.take(responder, from) {
         return responder
             .respond_with_error(invalid("a prompt of this session is in flight: cancel it first"));
     }

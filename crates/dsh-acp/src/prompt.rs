@@ -30,19 +30,17 @@ struct InFlight {
 }
 
 impl PromptSlot {
-    /// Takes the slot for a prompt whose message will be logged from this number on.
-    ///
-    /// # Errors
-    ///
-    /// The responder, when another prompt is in flight.
+    /// Takes the slot for a prompt whose message will be logged from this number on. Gives the responder back when another
+    /// prompt is in flight.
+    #[must_use = "a responder that comes back has to refuse the prompt"]
     pub(crate) fn take(
         &self,
         responder: Responder<PromptResponse>,
         from: u64,
-    ) -> Result<(), Responder<PromptResponse>> {
+    ) -> Option<Responder<PromptResponse>> {
         let mut slot = self.lock();
         if slot.is_some() {
-            return Err(responder);
+            return Some(responder);
         }
         *slot = Some(InFlight {
             responder,
@@ -50,7 +48,7 @@ impl PromptSlot {
             turn: None,
             cancelled: false,
         });
-        Ok(())
+        None
     }
 
     pub(crate) fn cancel(&self) {

@@ -22,6 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve bash and the task tools to an MCP client over stdin and stdout
     Mcp,
+    /// Serve an agent to an ACP editor over stdin and stdout
+    Acp(ModelFlags),
     /// Give an agent something to do in this directory, and print what it says
     Run(RunArgs),
     /// Show one agent at work with background tasks (no key, no network)

@@ -4,16 +4,18 @@
 //! |---|---|
 //! | `dsh run` | give an agent something to do in this directory, and print what it says |
 //! | `dsh mcp` | serve `bash` and the task tools to an MCP client over stdio |
+//! | `dsh acp` | serve an agent to an ACP editor over stdio |
 //! | `dsh demo` | show one agent at work with background tasks; needs no key and no network |
 //! | `dsh config schema` | print the JSON Schema of the configuration file |
 //! | `dsh config show` | print the configuration in force |
 //! | `dsh config surface` | print everything the model is shown under this configuration |
 //!
-//! Exit codes: 0 done (for `run`: its last turn completed; for `mcp`: the client closed its end), 1 failed, 2 wrong usage or
+//! Exit codes: 0 done (for `run`: its last turn completed; for `mcp` and `acp`: the client closed its end), 1 failed, 2 wrong usage or
 //! configuration,
 //! 129 after SIGHUP, 130 after SIGINT, 131 after SIGQUIT, 143 after SIGTERM. Started with SIGHUP ignored (`nohup`), it
 //! ignores SIGHUP.
 
+mod acp;
 mod cli;
 mod demo;
 mod log;
@@ -51,6 +53,7 @@ fn run(cli: cli::Cli, hangup: Hangup) -> Result<u8, Failure> {
     let file = cli.config.as_deref();
     match cli.command {
         cli::Command::Run(args) => work(run::run(settings::load(file)?, args, hangup)),
+        cli::Command::Acp(model) => work(acp::run(settings::load(file)?, model, hangup)),
         cli::Command::Mcp => work(mcp::run(settings::load(file)?, hangup)),
         cli::Command::Demo => work(demo::run(settings::load(file)?, hangup)),
         cli::Command::Config { action } => settings::print(action, file),
@@ -91,6 +94,9 @@ enum Failure {
     /// The MCP connection broke.
     #[error("{0}")]
     Serve(#[from] dsh_mcp::ServeError),
+    /// The ACP connection could not begin.
+    #[error("{0}")]
+    Acp(#[from] acp::AcpError),
     /// The demonstration could not be set up.
     #[error("{0}")]
     Demo(#[from] demo::DemoError),
@@ -116,6 +122,7 @@ impl Failure {
         match self {
             Self::Config(_) | Self::Assemble(AssembleError::Config(_)) | Self::Models(_) => 2,
             Self::Run(error) => error.code(),
+            Self::Acp(error) => error.code(),
             Self::Assemble(_) | Self::Prompt(_) | Self::Serve(_) | Self::Demo(_) | Self::Io(_) => 1,
         }
     }

@@ -1,0 +1,58 @@
+//! `dsh acp`: an ACP agent over this process' stdin and stdout.
+
+use dsh_acp::{ServeError, Settings};
+use dsh_agent_core::{Config, Models};
+
+use crate::cli::ModelFlags;
+use crate::signals::{Hangup, Signals};
+use crate::{Failure, services, streams};
+
+/// Why no editor is served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AcpError {
+    /// Sessions are kept, and there is no place for them.
+    #[error("no directory for the sessions: set DSH_HOME")]
+    NoHome,
+    /// The connection could not be set up.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+impl AcpError {
+    /// The exit code that goes with it.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::NoHome => 2,
+            Self::Serve(_) => 1,
+        }
+    }
+}
+
+/// Serves until the editor closes its end or a signal comes, ends everything that was started, and returns the exit
+/// code: 0 after end of input, 128 and the signal's number after a signal.
+pub(crate) async fn run(mut config: Config, model: ModelFlags, hangup: Hangup) -> Result<u8, Failure> {
+    let (signals, watcher) = Signals::listen(hangup)?;
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    streams::block(&input)?;
+    streams::block(&output)?;
+    config.model = config.model.overridden(model.into());
+    let home = config.tool_bash.dsh_home.as_deref().ok_or(AcpError::NoHome)?;
+    let settings = Settings {
+        sessions: home.join("sessions"),
+        models: Vec::new(),
+    };
+    let models = Models::connect(&config.model, |name| std::env::var_os(name))?;
+    let core = services::assemble(config, models.registry())?;
+    let work = async {
+        let served = dsh_acp::serve(&core, input, output, signals.stop.clone(), settings).await;
+        core.shutdown().await;
+        served
+    };
+    let served = tokio::select! {
+        served = work => served,
+        never = watcher => match never {},
+        never = signals.hurry_when_told(&core) => match never {},
+    };
+    served.map_err(AcpError::from)?;
+    Ok(signals.exit_code())
+}
