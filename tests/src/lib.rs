@@ -16,6 +16,7 @@ pub mod rest;
 mod calls;
 mod dialogue;
 mod harness;
+mod led;
 mod model;
 mod reply;
 mod room;
@@ -23,6 +24,7 @@ mod server;
 
 pub use dialogue::Dialogue;
 pub use harness::{Harness, delivered};
+pub use led::Led;
 pub use model::{ModelServer, Request, Turn, Wire};
 pub use product::Product;
 pub use reply::Reply;

@@ -4,6 +4,10 @@
 //! agent products.
 #![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
 
+mod agent_ends;
+mod agent_notices;
+mod agent_settings;
+mod agent_stops;
 mod at_rest;
 mod command_line;
 mod mcp_cancellation;
