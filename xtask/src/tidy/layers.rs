@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 10] = [
     &["dsh-session", "dsh-subprocess", "dsh-bash"],
     &["dsh-agent", "dsh-bash-local", "dsh-llm-scripted", "dsh-llm-openai"],
     &["dsh-tools", "dsh-system-prompt", "dsh-tasks"],
-    &["dsh-tool-tasks", "dsh-tool-bash"],
+    &["dsh-tool-tasks", "dsh-tool-bash", "dsh-agent-loop"],
     &["dsh-agent-core"],
     &["dsh-mcp"],
     &["dsh"],
