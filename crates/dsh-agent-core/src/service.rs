@@ -126,7 +126,7 @@ impl AgentCore {
     /// # Panics
     ///
     /// Outside a tokio runtime.
-    pub fn assemble_with(config: Config, parts: Parts) -> Result<Self, AssembleError> {
+    pub fn assemble_with(mut config: Config, parts: Parts) -> Result<Self, AssembleError> {
         let Parts { launcher, models } = parts;
         let faults = config.faults();
         if !faults.is_empty() {
@@ -136,6 +136,8 @@ impl AgentCore {
             }
             .into());
         }
+        // What holds a key is no business of commands, whatever it is called.
+        config.bash.deny_env.extend(config.model.api_key_env.clone());
         let scope = Scope::root("agent core");
         let agents = AgentRegistry::new();
         let tools = ToolRegistry::new();

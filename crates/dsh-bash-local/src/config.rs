@@ -48,6 +48,8 @@ pub struct LocalBashConfig {
     pub cgroup: Option<PathBuf>,
     /// Names of ambient variables that commands get although they look like credentials.
     pub allow_env: Vec<String>,
+    /// Names of ambient variables that commands do not get although they look harmless.
+    pub deny_env: Vec<String>,
 }
 
 impl Default for LocalBashConfig {
@@ -65,6 +67,7 @@ impl Default for LocalBashConfig {
             pids_limit: None,
             cgroup: None,
             allow_env: Vec::new(),
+            deny_env: Vec::new(),
         }
     }
 }

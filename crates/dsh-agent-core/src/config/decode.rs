@@ -75,10 +75,11 @@ fn alone(key: &str, value: Value) -> Result<(), String> {
 
 /// Serde's text with the names of Rust's types in words.
 fn in_words(message: &str) -> String {
-    const WORDS: [(&str, &str); 9] = [
+    const WORDS: [(&str, &str); 10] = [
         ("expected a nonzero u64", "expected a whole number above 0"),
         ("expected f64", "expected a number"),
         ("expected u64", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
         ("expected usize", "expected a whole number"),
         ("expected a sequence", "expected a list"),
         ("unknown field", "unknown key"),

@@ -60,7 +60,7 @@ fn every_fault_is_named_at_once() {
         "#,
         expect![[r#"
             FILE: bash.allow_env: invalid type: integer `3`, expected a string
-            FILE: colour: unknown key `colour`, expected one of `vocabulary`, `tasks`, `tool_tasks`, `bash`, `tool_bash`
+            FILE: colour: unknown key `colour`, expected one of `vocabulary`, `model`, `agent`, `approval`, `tasks`, `tool_tasks`, `bash`, `tool_bash`
             FILE: tasks.dispose_timeout_ms: invalid type: string "soon", expected a number
             FILE: tasks.max_concurent: unknown key `max_concurent`, expected one of `max_concurrent_tasks_per_owner`, `retained_unowned`, `dispose_timeout_ms`
             FILE: tool_bash.leftover: unknown value `forget`, expected one of `adopt`, `end`, `leave`
@@ -70,6 +70,45 @@ fn every_fault_is_named_at_once() {
             FILE: tasks.max_concurrent_tasks_per_owner: must be a whole number from 1 to 9007199254740991, is 0
             FILE: tool_tasks: tool-tasks: wait_timeout_ms (100) exceeds max_wait_timeout_ms (50)
             FILE: bash: bash-local: timeout_ms must be a positive finite number"#]],
+    );
+}
+
+#[test]
+fn faults_of_model_agent_and_approval_are_named_too() {
+    check_faults(
+        r#"
+            [model]
+            provider = "acme"
+            temperature = -1
+            max_tokens = 0
+            api_key_env = " "
+            idle_timeout_ms = 0
+            api_key = "sk-1"
+
+            [agent]
+            max_parallel_tool_calls = 0
+            tool_order = ["bash", "sh", "bash"]
+
+            [approval]
+            ask = ["bash", "job_kill"]
+
+            [tool_tasks]
+            completion_delivery = "loud"
+            max_consecutive_wakes = -1
+        "#,
+        expect![[r#"
+            FILE: model.api_key: unknown key `api_key`, expected one of `provider`, `name`, `base_url`, `api_key_env`, `temperature`, `max_tokens`, `connect_timeout_ms`, `idle_timeout_ms`
+            FILE: model.provider: unknown value `acme`, expected one of `deepseek`, `openai`, `compatible`, `scripted`
+            FILE: tool_tasks.completion_delivery: unknown value `loud`, expected `wakeup` or `quiet`
+            FILE: tool_tasks.max_consecutive_wakes: invalid value: integer `-1`, expected a whole number
+            FILE: model.api_key_env: must not be empty: leave it out for the default
+            FILE: model.temperature: must be a number, at least 0, is -1
+            FILE: model.max_tokens: must be at least 1, is 0
+            FILE: model.idle_timeout_ms: must be a number of milliseconds, at least 1, is 0
+            FILE: agent.max_parallel_tool_calls: must be at least 1, is 0
+            FILE: agent.tool_order: the tool order lists "bash" twice
+            FILE: agent.tool_order: no tool has the name "sh" (there is: bash, task_output, task_list, task_kill)
+            FILE: approval.ask: no tool has the name "job_kill" (there is: bash, task_output, task_list, task_kill)"#]],
     );
 }
 
@@ -104,7 +143,7 @@ fn a_table_that_nobody_knows_is_one_fault() {
     check_faults(
         "[colours]\na = 1\nb = 2",
         expect![
-            "FILE: colours: unknown key `colours`, expected one of `vocabulary`, `tasks`, `tool_tasks`, `bash`, `tool_bash`"
+            "FILE: colours: unknown key `colours`, expected one of `vocabulary`, `model`, `agent`, `approval`, `tasks`, `tool_tasks`, `bash`, `tool_bash`"
         ],
     );
 }

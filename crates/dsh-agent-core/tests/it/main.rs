@@ -6,3 +6,4 @@
 
 mod assembly;
 mod config;
+mod lead;

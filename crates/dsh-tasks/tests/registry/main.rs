@@ -11,6 +11,7 @@ mod reads;
 mod wait;
 
 mod isolation;
+mod restored;
 
 mod disposal;
 mod owner_cleanup;

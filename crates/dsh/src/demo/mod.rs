@@ -1,32 +1,46 @@
-//! `dsh demo`: one agent at work with background tasks, through the real tools and real processes.
+//! `dsh demo`: one agent at work with background tasks, in the real loop, through the real tools and real processes. Only
+//! what the model says is written down beforehand.
 //!
 //! The story is fixed, the facts are not: every claim that the transcript makes is checked against what the
 //! system itself says, and the exit code is 0 only if all of them held.
 
-mod checksum;
 mod facts;
+mod script;
 mod story;
 mod transcript;
 
-use dsh_agent::AgentSpec;
+use std::sync::Arc;
+
 use dsh_agent_core::{AgentCore, Config};
-use dsh_llm::ModelRegistry;
-use dsh_session::SessionId;
+use dsh_llm::{ContentBlock, ModelRegistry};
+use dsh_llm_scripted::ScriptedAdapter;
+use dsh_session::{Message, MessageSource, Session, SessionId};
+use tempfile::TempDir;
 
 use crate::Failure;
 use crate::services;
 use crate::signals::{Hangup, Signals};
 use facts::Facts;
+use script::{NAME, PROMPT};
 use story::Story;
+use transcript::Transcript;
 
 /// Runs the demonstration and returns its exit code: 0 when everything it showed was true, else 1; 130 or 143
 /// after a signal.
-pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
+pub(crate) async fn run(mut config: Config, hangup: Hangup) -> Result<u8, Failure> {
     let (signals, watcher) = Signals::listen(hangup)?;
-    let core = services::assemble(config, ModelRegistry::new())?;
+    let room = tempfile::Builder::new().prefix("dsh-demo-").tempdir()?;
+    let script = script::json(config.vocabulary, &room.path().join(script::GATE));
+    let model = ScriptedAdapter::from_json(NAME, &script).map_err(DemoError::Script)?;
+    let model = Arc::new(model);
+    let mut models = ModelRegistry::new();
+    // The first one: its name cannot be taken.
+    let _ = models.register(NAME, model.clone());
+    config.approval.ask.clear();
+    let core = services::assemble(config, models)?;
     let work = async {
         let told = tokio::select! {
-            told = tell(&core) => Some(told),
+            told = tell(&core, &room) => Some(told),
             () = signals.stop.cancelled() => None,
         };
         core.shutdown().await;
@@ -37,52 +51,62 @@ pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
         never = watcher => match never {},
         never = signals.hurry_when_told(&core) => match never {},
     };
-    match told {
-        None => Ok(signals.exit_code()),
-        Some(facts) => {
-            // With the services go the processes that guard commands.
-            drop(core);
-            Ok(conclude(facts?).await?)
-        }
-    }
-}
-
-/// Checks what can only be checked after the end, prints every fact, and turns them into an exit code.
-async fn conclude(mut facts: Facts) -> std::io::Result<u8> {
+    let Some(facts) = told else {
+        return Ok(signals.exit_code());
+    };
+    let mut facts = facts?;
+    facts.check(
+        "the model said all that was written down, when it was due",
+        model.finish().is_ok(),
+    );
+    // With the services go the processes that guard commands.
+    drop(core);
     facts.everything_is_gone().await;
     facts.print()?;
     Ok(u8::from(!facts.all_hold()))
 }
 
-/// Creates the agent, lets it act, and ends it.
-async fn tell(core: &AgentCore) -> Result<Facts, DemoError> {
+/// Creates the agent, asks it once, and watches it until it has nothing left to do.
+async fn tell(core: &AgentCore, room: &TempDir) -> Result<Facts, DemoError> {
     let context = core.context();
-    let handle = context.agents.create(AgentSpec {
-        id: SessionId::new("demo"),
-        cwd: std::env::current_dir().ok(),
-        within: context.scope.clone(),
-    })?;
-    let facts = Story::new(context, handle.agent()).tell().await;
-    handle.dispose().await?;
-    facts
+    let session = Session::new(SessionId::new("demo"), std::env::current_dir().ok());
+    let led = context.lead(session.clone(), None).await?;
+    led.set_model(script::model());
+    let mut feed = session.subscribe();
+    let prompt = Message {
+        content: vec![ContentBlock::text(PROMPT)],
+        source: MessageSource::User,
+    };
+    let transcript = Transcript::new(context.tasks.vocabulary());
+    let mut story = Story::new(context, led.agent(), room.path().join(script::GATE));
+    led.agent().follow_up(prompt)?;
+    while !story.is_over() {
+        for event in feed.next().await {
+            transcript.show(&event)?;
+            story.goes_on(&event).await?;
+        }
+    }
+    let facts = story.facts();
+    led.dispose().await?;
+    Ok(facts)
 }
 
 /// Why the demonstration could not go on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
+    /// What the model says is no script.
+    #[error("the script is broken: {0}")]
+    Script(#[from] dsh_llm_scripted::ScriptError),
     /// The agent could not be made.
     #[error("cannot create the agent: {0}")]
-    Agent(#[from] dsh_agent::AgentError),
-    /// The registry refused the producer.
-    #[error("cannot start the checksum: {0}")]
-    Start(#[from] dsh_tasks::StartError),
+    Agent(#[from] dsh_agent_loop::CreateError),
+    /// The agent could not be asked.
+    #[error("cannot ask the agent: {0}")]
+    Ask(#[from] dsh_agent::AgentDisposed),
     /// The agent could not be ended.
     #[error("cannot end the agent: {0}")]
     End(#[from] dsh_scope::CloseError),
     /// Nobody can read the transcript.
     #[error("cannot write to stdout: {0}")]
     Output(#[from] std::io::Error),
-    /// A tool answered something else than the id of a new task.
-    #[error("no task was started: {0}")]
-    NotStarted(String),
 }

@@ -19,8 +19,8 @@ pub(crate) enum RunError {
     #[error("cannot read the prompt from stdin: {0}")]
     Stdin(#[source] io::Error),
     /// There is a session in the file.
-    #[error("{0} (to go on with it: --resume)")]
-    Exists(#[source] StoreError),
+    #[error(transparent)]
+    Exists(StoreError),
     /// There is no session in the file.
     #[error("no session to resume: {0}")]
     Missing(#[source] StoreError),
