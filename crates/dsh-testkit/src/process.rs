@@ -99,8 +99,9 @@ impl Marker {
         let entry = format!("{}={}", Self::NAME, self.value).into_bytes();
         all(|pid, stat| {
             let in_thread = |thread: &Path| {
-                let environment = fs::read(thread.join("environ")).unwrap_or_default();
-                environment.split(|byte| *byte == 0).any(|found| found == entry)
+                environment(thread)
+                    .split(|byte| *byte == 0)
+                    .any(|found| found == entry)
             };
             // The first thread has no environment any more when it alone has ended.
             let threads = || {
@@ -126,6 +127,20 @@ impl Stat {
     fn is_over(&self) -> bool {
         matches!(self.state, 'Z' | 'X') && self.threads <= 1
     }
+}
+
+/// The environment of a process or thread. In the middle of an `exec` there is none, so that is asked for again.
+fn environment(process: &Path) -> Vec<u8> {
+    const ATTEMPTS: u32 = 4;
+    let mut attempts = (0..ATTEMPTS).map(|attempt| {
+        if attempt > 0 {
+            std::thread::yield_now();
+        }
+        fs::read(process.join("environ")).unwrap_or_default()
+    });
+    attempts
+        .find(|environment| !environment.is_empty())
+        .unwrap_or_default()
 }
 
 fn all(wanted: impl Fn(u32, &Stat) -> bool) -> Vec<u32> {

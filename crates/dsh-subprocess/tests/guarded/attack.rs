@@ -151,10 +151,12 @@ fn guard_and_supervisor_killed_at_once_is_not_proven() {
         let named: Vec<u32> = end.survivors.iter().map(|member| member.pid).collect();
         assert_eq!(named, [pid], "who lives is named");
         // Nobody else will end it.
-        for pid in marked.living() {
-            signal(pid, Signal::SIGKILL);
-        }
-        eventually("no survivor", || marked.living().is_empty()).await;
+        eventually("no survivor", || {
+            let living = marked.living();
+            living.iter().for_each(|pid| signal(*pid, Signal::SIGKILL));
+            living.is_empty()
+        })
+        .await;
     });
 }
 

@@ -11,6 +11,10 @@ use nix::unistd::Pid;
 use crate::common::{Marked, is_inside, launcher, parent, run, state};
 use crate::killed::{DIRECTORY, Harness, kill_starting, marked, note, start_without_end};
 
+/// The longest that anything may be left: TERM, half a second, KILL. Other tests run at the same time; the long checks
+/// allow a second.
+const SOON: Duration = Duration::from_secs(3);
+
 /// A stopped supervisor that goes on with the end of the test, and ends everything then.
 struct GoOn(u32);
 
@@ -47,7 +51,7 @@ fn a_killed_program_leaves_nothing() {
         let harness = Harness::start(name);
         let supervisor = harness.noted("supervisor").await;
         eventually("members of all trees", || harness.living().len() > 10).await;
-        harness.kill(&[supervisor]).await;
+        harness.kill(&[supervisor], SOON).await;
     });
 }
 
@@ -59,7 +63,7 @@ fn a_program_killed_at_any_moment_of_a_start_leaves_nothing() {
     }
     run(async {
         for round in 0..8_u64 {
-            kill_starting(name, Duration::from_micros(round * 1_700)).await;
+            kill_starting(name, Duration::from_micros(round * 1_700), SOON).await;
         }
     });
 }
@@ -94,7 +98,7 @@ fn a_command_that_stopped_guard_and_supervisor_does_not_outlive_the_program() {
         let guard = harness.noted("guard").await;
         let _end = GoOn(supervisor);
         assert!(harness.living().len() >= 3);
-        harness.kill(&[guard, supervisor]).await;
+        harness.kill(&[guard, supervisor], SOON).await;
     });
 }
 

@@ -13,9 +13,6 @@ use crate::common::{bash, inside, launcher, parent, run};
 
 pub(crate) const DIRECTORY: &str = "DSH_TEST_DIRECTORY";
 
-/// The longest that anything may be left: TERM, half a second, KILL; the rest is for a machine that does other things, too.
-const SOON: Duration = Duration::from_secs(1);
-
 /// The program that is killed. It ends with the test, however that ends.
 pub(crate) struct Harness {
     program: Child,
@@ -60,22 +57,23 @@ impl Harness {
         read_pid(&file).unwrap()
     }
 
-    /// Kills it. Says how long anybody with the mark, or one of `others`, was left.
-    pub(crate) async fn kill(mut self, others: &[u32]) -> Duration {
+    /// Kills it. Nobody with the mark, nor one of `others`, may be left after `limit`; says when that was so.
+    pub(crate) async fn kill(mut self, others: &[u32], limit: Duration) -> Duration {
         let begun = Instant::now();
         self.program.kill().unwrap();
         self.program.wait().unwrap();
         loop {
+            // Before the look, which takes its time.
+            let elapsed = begun.elapsed();
             let left = [
                 self.living(),
                 others.iter().copied().filter(|pid| !is_gone(*pid)).collect(),
             ]
             .concat();
-            let elapsed = begun.elapsed();
             if left.is_empty() {
                 return elapsed;
             }
-            assert!(elapsed < SOON, "left after {elapsed:?}: {left:?}");
+            assert!(elapsed < limit, "left after {elapsed:?}: {left:?}");
             tokio::task::yield_now().await;
         }
     }
@@ -117,10 +115,10 @@ pub(crate) fn start_without_end() {
 }
 
 /// Kills a program that starts without end, this long after its first start. Says how long anything was left.
-pub(crate) async fn kill_starting(test: &str, after: Duration) -> Duration {
+pub(crate) async fn kill_starting(test: &str, after: Duration, limit: Duration) -> Duration {
     let harness = Harness::start(test);
     let supervisor = harness.noted("supervisor").await;
     // sleep: a moment that is different each time
     tokio::time::sleep(after).await;
-    harness.kill(&[supervisor]).await
+    harness.kill(&[supervisor], limit).await
 }

@@ -23,7 +23,9 @@ fn a_process_that_takes_the_number_of_a_lost_guard_is_left_alone() {
         || {
             run(async {
                 let launcher = launcher_with(Cgroups::Off);
-                let marked = Marked::start(&launcher, "exec sleep 60").await;
+                let mut marked = Marked::start(&launcher, "echo ready; exec sleep 60").await;
+                // Its guard holds its text, so it has to have read that.
+                assert_eq!(marked.line().await, "ready");
                 let tree = &marked.started.tree;
                 let guard = parent(tree.pid());
                 for pid in [parent(guard), guard] {

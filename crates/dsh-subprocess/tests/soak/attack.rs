@@ -75,10 +75,14 @@ fn guard_and_supervisor_killed_at_once_are_told_and_replaced() {
                 (Some(LeaderExit::GuardLost), Proof::NotProven)
             );
             // Nobody else will end it.
-            for pid in marked.living() {
-                kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).unwrap();
-            }
-            eventually("no survivor", || marked.living().is_empty()).await;
+            eventually("no survivor", || {
+                let living = marked.living();
+                for pid in &living {
+                    let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+                }
+                living.is_empty()
+            })
+            .await;
         }
     });
 }

@@ -6,6 +6,8 @@ use crate::common::{is_inside, run_within};
 use crate::killed::{kill_starting, start_without_end};
 use crate::trees::Numbers;
 
+/// The longest that anything may be left: TERM, half a second, KILL.
+const SOON: Duration = Duration::from_secs(1);
 const MOMENTS: u64 = 100;
 
 #[test]
@@ -19,7 +21,10 @@ fn a_program_killed_at_a_hundred_moments_leaves_nothing() {
         let mut moment = || Duration::from_micros(numbers.below(40_000));
         let mut left = Vec::new();
         for _ in 0..MOMENTS / 2 {
-            let both = tokio::join!(kill_starting(name, moment()), kill_starting(name, moment()));
+            let both = tokio::join!(
+                kill_starting(name, moment(), SOON),
+                kill_starting(name, moment(), SOON)
+            );
             left.extend([both.0, both.1]);
         }
         left.sort_unstable();
