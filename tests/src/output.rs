@@ -95,7 +95,7 @@ async fn poll_one(harness: &Harness, round: u32) {
     };
     let started = harness.background(command).await;
     let id = started.ok().rsplit(' ').next().unwrap_or_default().to_owned();
-    let texts = if round % 3 == 0 {
+    let texts = if round.is_multiple_of(3) {
         let (one, other) = tokio::join!(poll(harness, &id), poll(harness, &id));
         [one, other].concat()
     } else {
