@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::nextest::Nextest;
 use crate::products::{self, Product};
 use crate::workspace::Workspace;
-use crate::{client, process};
+use crate::{acp_client, client, process};
 
 /// One program, and the tests that cannot run without it.
 pub(crate) struct Foreign {
@@ -20,13 +20,19 @@ pub(crate) struct Foreign {
 }
 
 /// Fetches what is not there yet.
-pub(crate) fn prepare(workspace: &Workspace) -> [Foreign; 3] {
+pub(crate) fn prepare(workspace: &Workspace) -> [Foreign; 4] {
     [
         Foreign {
             name: "the MCP client",
             variable: "DSH_TEST_PYTHON",
             tests: "package(tests) & test(/python_client/)",
             program: client::prepare(workspace),
+        },
+        Foreign {
+            name: "the ACP client",
+            variable: "DSH_TEST_ACP",
+            tests: "package(tests) & test(/node_client/)",
+            program: acp_client::prepare(workspace),
         },
         Foreign {
             name: "Codex",

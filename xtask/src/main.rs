@@ -2,6 +2,7 @@
 //!
 //! It depends on no other crate of the workspace, so it builds in seconds and works while they do not.
 
+mod acp_client;
 mod ci;
 mod client;
 mod error;

@@ -5,8 +5,8 @@ use std::io::{IsTerminal, stderr};
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
-/// What is logged when `RUST_LOG` says nothing. The protocol SDK warns of every error it answers, which is no news.
-const DEFAULT: &str = "warn,rmcp=error";
+/// What is logged when `RUST_LOG` says nothing. The protocol SDKs warn of every error they answer, which is no news.
+const DEFAULT: &str = "warn,rmcp=error,agent_client_protocol=error";
 
 /// How many lines may wait for a stderr that nobody reads. Further ones are dropped.
 const WAITING_LINES: usize = 4096;

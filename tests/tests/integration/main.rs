@@ -1,6 +1,6 @@
 //! Integration tests: the `dsh` binary over real processes and real clients, and the assembled core in this process.
 //!
-//! One binary, one module per topic. Run by `cargo xtask test`, which builds `dsh` and fetches the Python client and the
+//! One binary, one module per topic. Run by `cargo xtask test`, which builds `dsh` and fetches the foreign clients and the
 //! agent products.
 #![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
 
@@ -15,6 +15,7 @@ mod mcp_end;
 mod mcp_notices;
 mod mcp_protocol;
 mod mcp_resources;
+mod node_client;
 mod peers_ends;
 mod peers_environment;
 mod peers_guards;
@@ -28,3 +29,8 @@ mod pipeline;
 mod product_trees;
 mod product_wire;
 mod python_client;
+mod run_approval;
+mod run_ends;
+mod run_formats;
+mod run_models;
+mod run_sessions;

@@ -9,11 +9,16 @@ const LAYERS: [&[&str]; 10] = [
     &["dsh-testkit"],
     &["dsh-scope", "dsh-llm", "dsh-output"],
     &["dsh-session", "dsh-subprocess", "dsh-bash"],
-    &["dsh-agent", "dsh-bash-local", "dsh-llm-scripted", "dsh-llm-openai"],
+    &[
+        "dsh-agent",
+        "dsh-bash-local",
+        "dsh-llm-scripted",
+        "dsh-llm-openai",
+    ],
     &["dsh-tools", "dsh-system-prompt", "dsh-tasks"],
     &["dsh-tool-tasks", "dsh-tool-bash", "dsh-agent-loop"],
     &["dsh-agent-core"],
-    &["dsh-mcp"],
+    &["dsh-mcp", "dsh-acp"],
     &["dsh"],
     &["tests"],
 ];
@@ -25,7 +30,7 @@ const OUTSIDE: &str = "xtask";
 const FOR_TESTS: &str = "dsh-testkit";
 
 /// Crates from outside that change often, each with the one package that may know it.
-const BEHIND_ONE: [(&str, &str); 1] = [("rmcp", "dsh-mcp")];
+const BEHIND_ONE: [(&str, &str); 2] = [("rmcp", "dsh-mcp"), ("agent-client-protocol", "dsh-acp")];
 
 /// The table names every package, and no other.
 pub(super) fn every_package_has_a_layer(tree: &Tree) -> Vec<Finding> {
