@@ -33,7 +33,7 @@ pub async fn three_floods(time: Duration) {
             let reply = server.output(id).await;
             assert!(reply.ok().ends_with("\n[status: running]"), "{reply:?}");
         }
-        // The time is what this is about: so long the floods run.
+        // sleep: the time is what this is about, so long the floods run.
         tokio::time::sleep((time / 20).min(Duration::from_secs(1))).await;
     }
     for id in &ids {

@@ -53,6 +53,7 @@ pub async fn nobody_wakes(tasks: usize) {
 async fn settled(pid: u32) -> Switches {
     let mut before = switches(pid);
     for _ in 0..30 {
+        // sleep: the second is what is looked at.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let after = switches(pid);
         if after.keys().eq(before.keys()) {
@@ -64,7 +65,7 @@ async fn settled(pid: u32) -> Switches {
 }
 
 async fn after_a_while(pid: u32) -> Switches {
-    // Nothing happens: that is a fact about time.
+    // sleep: that nothing happens is a fact about time.
     tokio::time::sleep(Duration::from_secs(2)).await;
     switches(pid)
 }

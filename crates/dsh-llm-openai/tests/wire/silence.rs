@@ -111,7 +111,7 @@ async fn a_slow_reader_is_no_silence() {
     });
     let mut stream = send(impatient(&server.url())).await.unwrap();
     assert!(stream.next().await.unwrap().is_some());
-    // The time itself is what is tested: longer than any silence may be, and nobody reads.
+    // sleep: the time itself is what is tested: longer than any silence may be, and nobody reads.
     tokio::time::sleep(Duration::from_millis(500)).await;
     release.send(()).unwrap();
     let (answer, error) = read(stream).await;
