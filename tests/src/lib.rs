@@ -20,6 +20,7 @@ mod led;
 mod model;
 mod reply;
 mod room;
+mod run;
 mod server;
 
 pub use dialogue::Dialogue;
@@ -29,4 +30,5 @@ pub use model::{ModelServer, Request, Turn, Wire};
 pub use product::Product;
 pub use reply::Reply;
 pub use room::{GATED, Room};
+pub use run::{Ran, Running, ran, says, starts};
 pub use server::{Exit, Server, ServerOptions};

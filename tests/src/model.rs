@@ -31,6 +31,8 @@ pub enum Turn {
     Events(Vec<Value>),
     /// The request fails with this HTTP status and message.
     Error(u16, String),
+    /// The request is sent on to this URL.
+    Redirect(String),
     /// The answer begins, and goes on with the turn when the gate is opened; with an error it is cut.
     Held(Gate, Box<Turn>),
 }
@@ -200,6 +202,10 @@ async fn answer(mut stream: TcpStream, shared: Arc<Shared>) {
     match &turn {
         Turn::Error(status, message) if !begun => {
             _ = http::refuse(&mut stream, *status, message).await;
+            return;
+        }
+        Turn::Redirect(url) => {
+            _ = http::redirect(&mut stream, url).await;
             return;
         }
         _ => {}

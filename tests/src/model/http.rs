@@ -54,6 +54,14 @@ pub(super) async fn refuse(stream: &mut TcpStream, status: u16, message: &str) -
     send(stream, &(head + &body)).await
 }
 
+/// Sends whoever asks on to another place, with method and body.
+pub(super) async fn redirect(stream: &mut TcpStream, url: &str) -> io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 307 Elsewhere\r\nlocation: {url}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    );
+    send(stream, &head).await
+}
+
 /// Sends text as it is.
 pub(super) async fn send(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).await?;

@@ -11,6 +11,8 @@ pub enum Wire {
     Responses,
     /// Anthropic's Messages: `POST /v1/messages`.
     Messages,
+    /// Chat completions: `POST /v1/chat/completions`.
+    Chat,
 }
 
 impl Wire {
@@ -20,6 +22,7 @@ impl Wire {
         let wanted = match self {
             Wire::Responses => "/v1/responses",
             Wire::Messages => "/v1/messages",
+            Wire::Chat => "/v1/chat/completions",
         };
         request.method == "POST" && path == Some(wanted)
     }
@@ -28,9 +31,10 @@ impl Wire {
     pub(super) fn events(self, turn: &Turn, request: &Request) -> String {
         let events = match (self, turn) {
             (_, Turn::Events(events)) => events.clone(),
-            (_, Turn::Error(..) | Turn::Held(..)) => Vec::new(),
+            (_, Turn::Error(..) | Turn::Redirect(..) | Turn::Held(..)) => Vec::new(),
             (Wire::Responses, Turn::Text(text)) => response(&message(text)),
             (Wire::Messages, Turn::Text(text)) => text_message(text, request),
+            (Wire::Chat, Turn::Text(text)) => completion(&json!({ "content": text }), "stop"),
             (_, Turn::Call(tool, arguments)) => self.call(tool, arguments, request),
             (_, Turn::Shell(command)) => {
                 let (tool, arguments) = shell(command, request);
@@ -38,7 +42,8 @@ impl Wire {
             }
         };
         let mut stream: String = events.iter().map(|event| self.event(event)).collect();
-        if self == Wire::Responses {
+        let ends = !matches!(turn, Turn::Events(_)) || self == Wire::Responses;
+        if ends && self != Wire::Messages {
             stream.push_str("data: [DONE]\n\n");
         }
         stream
@@ -50,12 +55,18 @@ impl Wire {
                 "type": "function_call", "name": tool, "call_id": call_id(request), "arguments": arguments.to_string()
             })),
             Wire::Messages => tool_message(tool, arguments, request),
+            Wire::Chat => {
+                let function = json!({"name": tool, "arguments": arguments.to_string()});
+                let call =
+                    json!({"index": 0, "id": call_id(request), "type": "function", "function": function});
+                completion(&json!({ "tool_calls": [call] }), "tool_calls")
+            }
         }
     }
 
     fn event(self, event: &Value) -> String {
         match self {
-            Wire::Responses => format!("data: {event}\n\n"),
+            Wire::Responses | Wire::Chat => format!("data: {event}\n\n"),
             Wire::Messages => {
                 let kind = event["type"].as_str().unwrap_or_default();
                 format!("event: {kind}\ndata: {event}\n\n")
@@ -84,6 +95,17 @@ fn shell(command: &str, request: &Request) -> (&'static str, Value) {
 fn call_id(request: &Request) -> String {
     let said = ["input", "messages"].map(|key| request.body[key].as_array().map_or(0, Vec::len));
     format!("call-{}", said.iter().sum::<usize>())
+}
+
+/// An answer in two pieces, and what it cost.
+fn completion(delta: &Value, finish_reason: &str) -> Vec<Value> {
+    let choice =
+        |delta: &Value, finish: Value| json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
+    let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
+    vec![
+        json!({"id": "chat-1", "choices": choice(delta, Value::Null)}),
+        json!({"id": "chat-1", "choices": choice(&json!({}), finish_reason.into()), "usage": usage}),
+    ]
 }
 
 fn message(text: &str) -> Value {

@@ -1,0 +1,137 @@
+//! What `dsh run` prints, in each format.
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+use tests::{GATED, Room, starts};
+
+/// Starts a task, rests, is woken by its end, reads it.
+fn turns() -> Value {
+    let mut start = starts(&format!("{GATED}echo built"));
+    start["text"] = json!("I start it.");
+    json!([
+        start,
+        {"text": "It runs.", "tool_calls": [{"name": "bash", "arguments": {"command": "touch go", "description": "Let it go"}}]},
+        {"text": "I wait for it."},
+        {
+            "expect": ["background task bash-1"],
+            "tool_calls": [{"name": "task_output", "arguments": {"task_id": "bash-1"}}],
+        },
+        {"expect": ["built\n[status: completed, exit code: 0]"], "text": "It is built."},
+    ])
+}
+
+/// Stdout without what differs from run to run.
+fn check(room: &Room, stdout: &str, session: &str, expected: Expect) {
+    let work = room.work().display().to_string();
+    expected.assert_eq(&stdout.replace(&work, "WORK").replace(session, "SESSION"));
+}
+
+#[tokio::test]
+async fn text_is_what_the_agent_says_and_nothing_else() {
+    let room = Room::new();
+    let model = room.script("model.json", turns());
+    let ran = room.run(&["build it", "--model", &model]).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    expect![[r#"
+        I start it.
+        It runs.
+        I wait for it.
+        It is built.
+    "#]]
+    .assert_eq(&ran.stdout);
+    room.assert_empty();
+}
+
+#[tokio::test]
+async fn json_is_one_object() {
+    let room = Room::new();
+    let model = room.script("model.json", turns());
+    let ran = room
+        .run(&["build it", "--model", &model, "--output-format", "json"])
+        .await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let [result] = ran.lines().try_into().expect("one line");
+    assert_eq!(result["result"], "It is built.");
+    assert_eq!(result["tasks"][0]["status"], "completed");
+    let session = result["session"].as_str().expect("an id");
+    check(
+        &room,
+        &ran.stdout,
+        session,
+        expect![[r#"
+        {"session":"SESSION","status":"completed","result":"It is built.","usage":{"input_tokens":0,"cache_read_tokens":0,"output_tokens":0},"tasks":[{"id":"bash-1","kind":"bash","label":"until [ -e go ]; do sleep 0.02; done; echo built","status":"completed","detail":"exit code: 0"}]}
+    "#]],
+    );
+}
+
+#[tokio::test]
+async fn stream_json_shows_everything_from_the_session_to_the_one_result() {
+    let room = Room::new();
+    let model = room.script("model.json", turns());
+    let ran = room
+        .run(&["build it", "--model", &model, "--output-format", "stream-json"])
+        .await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let lines = ran.lines();
+    let (first, last) = (&lines[0], &lines[lines.len() - 1]);
+    assert_eq!(
+        (&first["type"], &last["type"]),
+        (&json!("session"), &json!("result"))
+    );
+    assert_eq!(ran.of_type("result").len(), 1);
+    // When a task is seen to run depends on what happens beside it; that it ends before its end is told does not.
+    let place = |wanted: Value| {
+        lines.iter().position(|line| {
+            wanted
+                .as_object()
+                .into_iter()
+                .flatten()
+                .all(|(key, value)| line[key] == *value)
+        })
+    };
+    let ended = place(json!({"type": "task", "status": "completed"})).expect("its end");
+    assert!(place(json!({"type": "task", "status": "running"})).expect("its start") < ended);
+    assert!(ended < place(json!({"type": "notice"})).expect("a notice"));
+    let without_tasks: String = ran
+        .stdout
+        .lines()
+        .filter(|line| !line.contains(r#""type":"task""#))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let session = first["session"].as_str().expect("an id");
+    check(
+        &room,
+        &without_tasks,
+        session,
+        expect![[r#"
+        {"type":"session","session":"SESSION","provider":"scripted","model":"model.json","cwd":"WORK"}
+        {"type":"text","turn":1,"text":"I start it."}
+        {"type":"tool_call","turn":1,"id":"call-1","name":"bash","arguments":{"command":"until [ -e go ]; do sleep 0.02; done; echo built","description":"run a test command","run_in_background":true}}
+        {"type":"tool_result","turn":1,"id":"call-1","text":"started background task bash-1","is_error":false}
+        {"type":"text","turn":1,"text":"It runs."}
+        {"type":"tool_call","turn":1,"id":"call-2","name":"bash","arguments":{"command":"touch go","description":"Let it go"}}
+        {"type":"tool_result","turn":1,"id":"call-2","text":"(no output)","is_error":false}
+        {"type":"text","turn":1,"text":"I wait for it."}
+        {"type":"notice","turn":2,"text":"background task bash-1 (bash: until [ -e go ]; do sleep 0.02; done; echo built) finished [status: completed, exit code: 0]. Read its output with task_output.\nlast output:\n> built","tasks":["bash-1"]}
+        {"type":"tool_call","turn":2,"id":"call-3","name":"task_output","arguments":{"task_id":"bash-1"}}
+        {"type":"tool_result","turn":2,"id":"call-3","text":"built\n[status: completed, exit code: 0]","is_error":false}
+        {"type":"text","turn":2,"text":"It is built."}
+        {"type":"result","session":"SESSION","status":"completed","result":"It is built.","usage":{"input_tokens":0,"cache_read_tokens":0,"output_tokens":0},"tasks":[{"id":"bash-1","kind":"bash","label":"until [ -e go ]; do sleep 0.02; done; echo built","status":"completed","detail":"exit code: 0"}]}
+    "#]],
+    );
+}
+
+#[tokio::test]
+async fn the_prompt_may_come_from_stdin() {
+    let room = Room::new();
+    for argument in ["", "-"] {
+        room.script(
+            "model.json",
+            json!([{"expect": ["from a pipe"], "text": "Read."}]),
+        );
+        let script = format!("printf 'from a pipe\\n' | \"$0\" run {argument} --model scripted:model.json");
+        let output = room.shell(&script).output().await.expect("the shell runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.stdout, b"Read.\n", "{told}");
+    }
+}
