@@ -97,6 +97,20 @@ impl Running<'_> {
         eventually_within(&format!("{text:?} is printed"), DEADLINE, printed).await;
     }
 
+    /// Waits until that many turns of its session, which is logged to `s.jsonl`, are over: from then on only something
+    /// new opens another one.
+    ///
+    /// # Panics
+    ///
+    /// When they are not within the deadline.
+    pub async fn rests(&self, turns: usize) {
+        let over = || {
+            let log = std::fs::read_to_string(self.room.file("s.jsonl")).unwrap_or_default();
+            log.matches(r#"{"type":"turn/end""#).count() >= turns
+        };
+        eventually_within(&format!("{turns} turns are over"), DEADLINE, over).await;
+    }
+
     /// Sends it a signal.
     ///
     /// # Panics

@@ -18,7 +18,7 @@ fn turns() -> Value {
 /// Runs `dsh run` on a terminal of its own, where a person types this.
 async fn typed(room: &Room, answer: &str) -> Ran {
     room.script("model.json", turns());
-    let script = "script -qec \"$0 run 'do it' --model scripted:model.json --session s.jsonl >said 2>told\" typescript";
+    let script = "script -qefc \"$0 run 'do it' --model scripted:model.json --session s.jsonl >said 2>told\" typescript";
     let mut child = room
         .shell(script)
         .stdin(Stdio::piped())

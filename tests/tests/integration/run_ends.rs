@@ -202,13 +202,14 @@ async fn what_nothing_can_tell_any_more_does_not_hold_it_open() {
         std::fs::write(room.home().join("config.toml"), config).expect("a file");
         let command = format!("{GATED}echo built");
         let model = room.script("model.json", json!([starts(&command), says("It runs.")]));
-        let running = room.running(&["build", "--model", &model]);
-        running.prints("It runs.").await;
+        let running = room.running(&["build", "--model", &model, "--session", "s.jsonl"]);
+        running.rests(1).await;
         room.go();
         let ran = running.ended().await;
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let sentence = format!(
-            "not delivered: background task bash-1 (bash: {command}) finished [status: completed, exit code: 0]. Read its output with task_output.\n"
+            "not delivered: background task bash-1 (bash: {command}) finished [status: completed, exit code: 0]. \
+             Read its output with task_output.\n"
         );
         assert_eq!(ran.stderr, sentence);
         room.assert_empty();
@@ -218,23 +219,18 @@ async fn what_nothing_can_tell_any_more_does_not_hold_it_open() {
 #[tokio::test]
 async fn a_wake_budget_that_is_spent_ends_the_run() {
     let room = Room::new();
-    // Each turn that a notice opens starts the next task, which ends once it is idle again.
-    let start = |n: usize| {
-        starts(&format!(
-            "until [ -e go-{n} ]; do sleep 0.02; done; touch go-{}",
-            n + 1
-        ))
-    };
-    let turns: Vec<Value> = (0..4)
-        .flat_map(|n| [start(n), says(&format!("Turn {n} is over."))])
-        .collect();
-    let model = room.script("model.json", json!(turns));
-    let running = room.running(&["go on", "--model", &model]);
-    running.prints("Turn 0 is over.").await;
-    std::fs::write(room.file("go-0"), "").expect("a file");
+    // Each turn starts a task that ends once the turn is over.
+    let start = |n: usize| starts(&format!("until [ -e go-{n} ]; do sleep 0.02; done"));
+    let turns = (1..=4).flat_map(|n| [start(n), says(&format!("Turn {n} is over."))]);
+    let model = room.script("model.json", turns.collect());
+    let running = room.running(&["go on", "--model", &model, "--session", "s.jsonl"]);
+    for turn in 1..=4 {
+        running.rests(turn).await;
+        std::fs::write(room.file(&format!("go-{turn}")), "").expect("a file");
+    }
     let ran = running.ended().await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stdout.ends_with("Turn 3 is over.\n"), "{ran:?}");
+    assert!(ran.stdout.ends_with("Turn 4 is over.\n"), "{ran:?}");
     assert!(
         ran.stderr.starts_with("not delivered: background task bash-4 "),
         "{ran:?}"
@@ -250,7 +246,7 @@ async fn a_reader_that_goes_away_ends_it() {
         json!([starts(SERVER), {"text": "It runs.", "wait_for_file": "gone"}]),
     );
     let script = "(\"$0\" run serve --model scripted:model.json --output-format stream-json 2>told; echo $? >status) \
-                  | { read -r line; exec <&-; until [ -e up ]; do sleep 0.02; done; touch gone; }";
+                  | { while read -r line; do case $line in *'started background'*) break;; esac; done; exec <&-; touch gone; }";
     ran(room.shell(script)).await;
     let status = std::fs::read_to_string(room.file("status")).expect("a status");
     let told = std::fs::read_to_string(room.file("told")).expect("what was told");

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use tests::{GATED, Room, starts};
+use tests::{GATED, Ran, Room, starts};
 
 /// Starts a task, rests, is woken by its end, reads it.
 fn turns() -> Value {
@@ -10,7 +10,6 @@ fn turns() -> Value {
     start["text"] = json!("I start it.");
     json!([
         start,
-        {"text": "It runs.", "tool_calls": [{"name": "bash", "arguments": {"command": "touch go", "description": "Let it go"}}]},
         {"text": "I wait for it."},
         {
             "expect": ["background task bash-1"],
@@ -18,6 +17,18 @@ fn turns() -> Value {
         },
         {"expect": ["built\n[status: completed, exit code: 0]"], "text": "It is built."},
     ])
+}
+
+/// Runs that, with its task ending once the agent is idle.
+async fn built(room: &Room, format: &[&str]) -> Ran {
+    let model = room.script("model.json", turns());
+    let arguments = [&["build it", "--model", &model, "--session", "s.jsonl"], format].concat();
+    let running = room.running(&arguments);
+    running.rests(1).await;
+    room.go();
+    let ran = running.ended().await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    ran
 }
 
 /// Stdout without what differs from run to run.
@@ -29,12 +40,9 @@ fn check(room: &Room, stdout: &str, session: &str, expected: Expect) {
 #[tokio::test]
 async fn text_is_what_the_agent_says_and_nothing_else() {
     let room = Room::new();
-    let model = room.script("model.json", turns());
-    let ran = room.run(&["build it", "--model", &model]).await;
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let ran = built(&room, &[]).await;
     expect![[r#"
         I start it.
-        It runs.
         I wait for it.
         It is built.
     "#]]
@@ -45,11 +53,7 @@ async fn text_is_what_the_agent_says_and_nothing_else() {
 #[tokio::test]
 async fn json_is_one_object() {
     let room = Room::new();
-    let model = room.script("model.json", turns());
-    let ran = room
-        .run(&["build it", "--model", &model, "--output-format", "json"])
-        .await;
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let ran = built(&room, &["--output-format", "json"]).await;
     let [result] = ran.lines().try_into().expect("one line");
     assert_eq!(result["result"], "It is built.");
     assert_eq!(result["tasks"][0]["status"], "completed");
@@ -67,11 +71,7 @@ async fn json_is_one_object() {
 #[tokio::test]
 async fn stream_json_shows_everything_from_the_session_to_the_one_result() {
     let room = Room::new();
-    let model = room.script("model.json", turns());
-    let ran = room
-        .run(&["build it", "--model", &model, "--output-format", "stream-json"])
-        .await;
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let ran = built(&room, &["--output-format", "stream-json"]).await;
     let lines = ran.lines();
     let (first, last) = (&lines[0], &lines[lines.len() - 1]);
     assert_eq!(
@@ -108,13 +108,10 @@ async fn stream_json_shows_everything_from_the_session_to_the_one_result() {
         {"type":"text","turn":1,"text":"I start it."}
         {"type":"tool_call","turn":1,"id":"call-1","name":"bash","arguments":{"command":"until [ -e go ]; do sleep 0.02; done; echo built","description":"run a test command","run_in_background":true}}
         {"type":"tool_result","turn":1,"id":"call-1","text":"started background task bash-1","is_error":false}
-        {"type":"text","turn":1,"text":"It runs."}
-        {"type":"tool_call","turn":1,"id":"call-2","name":"bash","arguments":{"command":"touch go","description":"Let it go"}}
-        {"type":"tool_result","turn":1,"id":"call-2","text":"(no output)","is_error":false}
         {"type":"text","turn":1,"text":"I wait for it."}
         {"type":"notice","turn":2,"text":"background task bash-1 (bash: until [ -e go ]; do sleep 0.02; done; echo built) finished [status: completed, exit code: 0]. Read its output with task_output.\nlast output:\n> built","tasks":["bash-1"]}
-        {"type":"tool_call","turn":2,"id":"call-3","name":"task_output","arguments":{"task_id":"bash-1"}}
-        {"type":"tool_result","turn":2,"id":"call-3","text":"built\n[status: completed, exit code: 0]","is_error":false}
+        {"type":"tool_call","turn":2,"id":"call-2","name":"task_output","arguments":{"task_id":"bash-1"}}
+        {"type":"tool_result","turn":2,"id":"call-2","text":"built\n[status: completed, exit code: 0]","is_error":false}
         {"type":"text","turn":2,"text":"It is built."}
         {"type":"result","session":"SESSION","status":"completed","result":"It is built.","usage":{"input_tokens":0,"cache_read_tokens":0,"output_tokens":0},"tasks":[{"id":"bash-1","kind":"bash","label":"until [ -e go ]; do sleep 0.02; done; echo built","status":"completed","detail":"exit code: 0"}]}
     "#]],

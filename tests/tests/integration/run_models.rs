@@ -38,27 +38,36 @@ async fn a_real_conversation_with_a_task_and_its_notice() {
         Wire::Chat,
         [
             Turn::Call("bash".to_owned(), start),
-            Turn::Call(
-                "bash".to_owned(),
-                json!({"command": "touch go", "description": "Let it go"}),
-            ),
             Turn::text("I wait for it."),
             Turn::Call("task_output".to_owned(), json!({"task_id": "bash-1"})),
             Turn::text("It is built."),
         ],
     )
     .await;
-    let ran = asks(&room, &url(&server), &["--output-format", "json"]).await;
+    let url = url(&server);
+    let arguments = [
+        "hello",
+        "--base-url",
+        &url,
+        "--model",
+        "small",
+        "--output-format",
+        "json",
+    ];
+    let running = room.running(&[arguments.as_slice(), &["--session", "s.jsonl"]].concat());
+    running.rests(1).await;
+    room.go();
+    let ran = running.ended().await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
     let result = &ran.lines()[0];
     assert_eq!(result["result"], "It is built.");
     assert_eq!(
         result["usage"],
-        json!({"input_tokens": 50, "cache_read_tokens": 0, "output_tokens": 25})
+        json!({"input_tokens": 40, "cache_read_tokens": 0, "output_tokens": 20})
     );
 
     let requests = server.requests();
-    assert_eq!(requests.len(), 5);
+    assert_eq!(requests.len(), 4);
     assert_eq!(requests[0].body["model"], "small");
     let system = requests[0].body["messages"][0]["content"]
         .as_str()
@@ -69,7 +78,7 @@ async fn a_real_conversation_with_a_task_and_its_notice() {
         .filter_map(|tool| tool["function"]["name"].as_str())
         .collect();
     assert_eq!(tools, ["bash", "task_kill", "task_list", "task_output"]);
-    assert!(tool_results(&requests[4]).contains(&"built\n[status: completed, exit code: 0]"));
+    assert!(tool_results(&requests[3]).contains(&"built\n[status: completed, exit code: 0]"));
     room.assert_empty();
 }
 
@@ -101,10 +110,10 @@ async fn a_key_goes_to_the_url_that_it_is_for_and_to_no_command() {
     assert_eq!(requests[0].header("authorization"), None);
     let bearer = format!("Bearer {KEY}-of-the-gateway");
     assert_eq!(requests[2].header("authorization"), Some(bearer.as_str()));
-    for request in [&requests[1], &requests[3]] {
+    for (request, key) in [(&requests[1], "DEEPSEEK_API_KEY"), (&requests[3], KEY)] {
         let environment = tool_results(request).join("\n");
         assert!(environment.contains("DSH_SHELL=1"), "{environment}");
-        assert!(!environment.contains(KEY), "{environment}");
+        assert!(!environment.contains(key), "{environment}");
     }
     let log = std::fs::read_to_string(room.file("s.jsonl")).expect("the log");
     assert!(!log.contains(KEY));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tests::{GATED, Ran, Room, says, starts};
 
 fn reads(id: &str) -> Value {
-    json!({"tool_calls": [{"name": "task_output", "arguments": {"task_id": id}}]})
+    json!({"tool_calls": [{"name": "task_output", "arguments": {"task_id": id, "wait": true}}]})
 }
 
 fn with_expectation(mut turn: Value, expected: &[&str]) -> Value {
@@ -144,7 +144,8 @@ async fn a_task_of_a_killed_harness_is_told_once_and_its_id_is_never_given_again
         json!([
             with_expectation(reads("bash-1"), &["still?"]),
             with_expectation(starts("true"), &[interrupted]),
-            with_expectation(says("Seen."), &["bash-3"]),
+            with_expectation(reads("bash-3"), &["started background task bash-3"]),
+            says("Seen."),
         ]),
     );
     let third = third.await;
@@ -162,7 +163,7 @@ async fn a_notice_that_was_not_delivered_comes_with_the_next_message_and_its_tru
         json!([starts(&format!("{GATED}exit 3")), says("It runs.")]),
     );
     let running = room.running(&["build", "--model", &model, "--session", "s.jsonl"]);
-    running.prints("It runs.").await;
+    running.rests(1).await;
     room.go();
     let first = running.ended().await;
     assert!(
