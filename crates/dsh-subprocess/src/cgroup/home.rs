@@ -17,7 +17,7 @@ use super::find::Base;
 
 const PREFIX: &str = "dsh-commands-";
 /// Attempts to make a home while sweepers of other programs get in the way.
-const ATTEMPTS: u32 = 64;
+const ATTEMPTS: u32 = 16;
 /// How long those who were killed just now are waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -37,13 +37,8 @@ impl Home {
     pub(crate) fn create(base: &Base) -> io::Result<Home> {
         let base = base.open()?;
         sweep(&base);
-        for number in 0..ATTEMPTS {
-            let name = format!("{PREFIX}{}-{number}", std::process::id());
-            match mkdirat(&base, &name, Mode::from_raw_mode(0o755)) {
-                Ok(()) => {}
-                Err(Errno::EXIST) => continue,
-                Err(errno) => return Err(errno.into()),
-            }
+        for _ in 0..ATTEMPTS {
+            let name = make_in(&base)?;
             let Some(home) = Home::locked(&base, name)? else {
                 continue;
             };
@@ -117,6 +112,20 @@ impl Home {
             Ok(()) => Ok(Some(Home { directory, name })),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+/// Makes a directory under a name that nobody has, and says which.
+fn make_in(base: &OwnedFd) -> io::Result<String> {
+    let mut number: u32 = 0;
+    loop {
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        match mkdirat(base, &name, Mode::from_raw_mode(0o755)) {
+            Ok(()) => return Ok(name),
+            // Another supervisor of this program has it, or one that a lost program of this number left behind.
+            Err(Errno::EXIST) => number = number.saturating_add(1),
+            Err(errno) => return Err(errno.into()),
         }
     }
 }

@@ -15,6 +15,7 @@ use dsh_subprocess::{
 use dsh_testkit::namespace::not_run;
 use dsh_testkit::process::{Marker, is_gone, read_pid};
 use dsh_testkit::{eventually, eventually_within};
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -208,6 +209,32 @@ fn cgroups_of_a_lost_supervisor_go_with_its_last_tree() {
         eventually("none of the lost one", || !lost.exists()).await;
         next.started.tree.terminate(NEVER);
         next.assert_ends(Proof::Guard).await;
+    });
+}
+
+#[test]
+fn a_program_may_have_any_number_of_supervisors() {
+    contained(async |launcher, base| {
+        let name = |number| format!("dsh-commands-{}-{number}", std::process::id());
+        // As other supervisors of this program would have them: locked.
+        let others: Vec<_> = (0..100)
+            .map(|number| {
+                fs::create_dir(base.join(name(number))).unwrap();
+                let home = fs::File::open(base.join(name(number))).unwrap();
+                Flock::lock(home, FlockArg::LockExclusiveNonblock).unwrap()
+            })
+            .collect();
+        let tree = start(&launcher, "exec sleep 60").await.tree;
+        let own = cgroup_of(tree.pid());
+        for number in 0..others.len() {
+            fs::remove_dir(base.join(name(number))).unwrap();
+        }
+        assert_eq!(
+            Path::new(&own).parent().unwrap().file_name().unwrap().to_str(),
+            Some(name(100).as_str())
+        );
+        tree.terminate(NEVER);
+        tree.ended().await;
     });
 }
 
