@@ -125,9 +125,11 @@ impl SpillWriter {
         }
     }
 
-    /// Writes no more; what was written stays valid.
+    /// Writes no more, and gives back the room it does not need; what was written stays valid.
     pub(crate) fn stop(&mut self) {
-        self.state = State::Stopped;
+        if let State::Open { name, .. } = std::mem::replace(&mut self.state, State::Stopped) {
+            name.release_beyond(self.written);
+        }
     }
 
     /// Creates the file, with room for its first `bytes` as far as there is any, if that has not been tried yet. On an
@@ -173,7 +175,6 @@ impl SpillWriter {
         let failed = write_from(file, bytes, &mut self.written, granted).err();
         if let Some(error) = failed {
             tracing::warn!(%error, kept = self.written, "output is no longer spilled: cannot write");
-            name.release_beyond(self.written);
         } else if granted < wanted {
             tracing::warn!(
                 kept = self.written,
@@ -182,7 +183,7 @@ impl SpillWriter {
         } else {
             return;
         }
-        self.state = State::Stopped;
+        self.stop();
     }
 
     /// Closes the file, if one is open. A file that was never needed can still be started later.

@@ -91,6 +91,21 @@ fn a_file_that_cannot_be_removed_keeps_its_share() {
 }
 
 #[test]
+fn a_writer_that_is_stopped_keeps_no_more_room_than_it_filled() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = SpillDir::create_in(base.path(), 1_000).unwrap();
+    let mut writer = SpillWriter::new(Some(SpillConfig {
+        dir: Arc::clone(&dir),
+        max_bytes: 100,
+    }));
+    let _readable = writer.start(50).unwrap();
+    writer.write(b"abc");
+    assert_eq!(free(&dir), 950);
+    writer.stop();
+    assert_eq!(free(&dir), 997);
+}
+
+#[test]
 fn without_any_room_no_file_is_made() {
     let base = tempfile::tempdir().unwrap();
     let dir = SpillDir::create_in(base.path(), 0).unwrap();
