@@ -16,6 +16,8 @@
 mod child;
 #[cfg(target_os = "linux")]
 mod line;
+#[cfg(target_os = "linux")]
+mod outside;
 mod ward;
 
 use std::io::{self, Read, Write};

@@ -1,9 +1,8 @@
 //! One guarded tree: what its guard tells, and what to do when it tells nothing.
 //!
 //! A guard that was told to end its tree and is silent was stopped, or worse. First it is told to go on, and its
-//! supervisor too. When it is silent long after it would have named survivors, the tree is ended from here: the
-//! guard is stopped, everybody below it is killed until nobody but zombies is seen, and then the guard. Its supervisor
-//! has the last word; if that is gone as well, the end is not proven.
+//! supervisor too. When it is silent long after it would have named survivors, the tree is ended from here (see
+//! `outside`). Its supervisor has the last word; if that is gone as well, the end is not proven.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
+use super::outside::{Outcome, Outside};
 use super::{Progress, Watched};
 use crate::cgroup::{Hits, Population, Room};
 use crate::facts::{LeaderExit, Member, Proof, TreeEnd};
@@ -30,8 +30,6 @@ const REPLACE_AFTER: Duration = Duration::from_millis(20);
 const NUDGE: Pace = Pace::new(Duration::from_millis(100), Duration::from_secs(1));
 /// How much later than a guard names survivors it is given up on.
 const MARGIN: Duration = Duration::from_secs(1);
-/// KILL from here is repeated after this time.
-const KILL_AGAIN: Duration = Duration::from_millis(50);
 
 /// A guarded tree, as the watching thread hears of it.
 pub(super) struct Line {
@@ -60,11 +58,8 @@ enum Patience {
     Waiting,
     /// It did what it could: survivors were named.
     Heard,
-    /// The tree is ended from here; `calm` looks in a row saw nobody.
-    Outside {
-        again_at: Instant,
-        calm: u32,
-    },
+    /// The tree is ended from here.
+    Outside(Outside),
     /// The guard was killed.
     Over,
 }
@@ -267,7 +262,7 @@ impl Line {
             .nudge_at
             .get_or_insert_with(|| asked.since + self.nudge.next());
         if nudge_at <= now {
-            if !matches!(self.patience, Patience::Outside { .. }) {
+            if !matches!(self.patience, Patience::Outside(_)) {
                 self.guard.signal(Signal::CONT);
             }
             self.guarded.supervisor.go_on();
@@ -282,38 +277,35 @@ impl Line {
             .and_then(|at| at.checked_add(self.guarded.kill_bound + MARGIN));
         if matches!(self.patience, Patience::Waiting) && give_up_at.is_some_and(|at| at <= now) {
             tracing::warn!("a guard does not answer; its tree is ended from outside");
-            self.patience = Patience::Outside {
-                again_at: now,
-                calm: 0,
-            };
+            self.patience = Patience::Outside(Outside::from(now));
         }
         let next = match self.patience {
             Patience::Waiting => give_up_at,
-            Patience::Outside { again_at, calm } if again_at <= now => self.kill_from_outside(now, calm),
-            Patience::Outside { again_at, .. } => Some(again_at),
+            Patience::Outside(_) => self.end_from_outside(now),
             Patience::Heard | Patience::Over => None,
         };
         [next, self.nudge_at].into_iter().flatten().min()
     }
 
-    fn kill_from_outside(&mut self, now: Instant, calm: u32) -> Option<Instant> {
-        // So that it reaps nobody meanwhile, unless its supervisor lets it go on. When it is gone nobody is seen, and
-        // its orphans are the supervisor's.
-        self.guard.signal(Signal::STOP);
-        let mut seen = false;
-        self.guard.walk(&mut |member| {
-            seen = true;
-            member.signal(Signal::KILL);
-        });
-        let calm = if seen { 0 } else { calm + 1 };
-        if calm > 1 {
-            self.guard.signal(Signal::KILL);
-            self.patience = Patience::Over;
+    /// Says when to go on.
+    fn end_from_outside(&mut self, now: Instant) -> Option<Instant> {
+        let Patience::Outside(outside) = &mut self.patience else {
             return None;
+        };
+        match outside.step(now, self.guarded.kill_bound, &*self.guard) {
+            Outcome::Going { again_at, survivors } => {
+                if let Some(survivors) = survivors {
+                    tracing::warn!(?survivors, "processes survive SIGKILL; killing goes on");
+                    self.end(None, survivors, Proof::NotProven);
+                }
+                Some(again_at)
+            }
+            Outcome::Calm => {
+                self.guard.signal(Signal::KILL);
+                self.patience = Patience::Over;
+                None
+            }
         }
-        let again_at = now + KILL_AGAIN;
-        self.patience = Patience::Outside { again_at, calm };
-        Some(again_at)
     }
 }
 
