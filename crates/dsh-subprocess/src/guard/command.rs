@@ -19,7 +19,7 @@ use rustix::process::{Pid, WaitOptions, getpid, wait};
 
 use super::ending::{Below, Killing, Leader, term};
 use super::poll::{Children, Signalled};
-use super::wire::{After, Limited, Order, Received, Report, Run, Script, Stage, Wait, receive, send};
+use super::wire::{After, Limited, Order, Received, Report, Run, Script, Stage, Wait, receive};
 use crate::cgroup::{Cgroup, Population, hits};
 use crate::pace::Pace;
 use crate::sys::fork::{Stillborn, spawn_into};
@@ -122,8 +122,7 @@ struct Harness(Option<OwnedFd>);
 impl Harness {
     fn tell(&mut self, report: &Report) {
         if let Some(socket) = &self.0 {
-            // A harness that is gone is noticed when its orders are read.
-            let _ = send(socket, &report.encode(), &[]);
+            report.send(socket);
         }
     }
 }
@@ -131,9 +130,7 @@ impl Harness {
 impl Guard<'_> {
     fn run(mut self) -> After {
         loop {
-            if self.children.clear() == Signalled::Yes {
-                self.signalled = Signalled::Yes;
-            }
+            self.clear_signals();
             self.read_orders();
             let left = self.left();
             if left == Left::Nobody {
@@ -153,7 +150,18 @@ impl Guard<'_> {
         }
     }
 
-    fn after(&self) -> After {
+    fn clear_signals(&mut self) {
+        if self.children.clear() == Signalled::Yes {
+            self.signalled = Signalled::Yes;
+        }
+    }
+
+    /// What becomes of this guard, of whose tree nobody is left.
+    ///
+    /// The last member may have sent a signal after signals were looked at and exited before children were. What it has
+    /// sent is here by now, since it is gone.
+    fn after(&mut self) -> After {
+        self.clear_signals();
         match (&self.stop, self.signalled) {
             (Stop::No, Signalled::No) => After::Waits,
             (Stop::Grace { .. } | Stop::Kill(_), _) | (_, Signalled::Yes) => After::Goes,
@@ -378,3 +386,6 @@ fn number(error: &io::Error) -> i32 {
 fn c_string(text: String) -> Result<CString, (Stage, i32)> {
     CString::new(text).map_err(|_| (Stage::Order, libc::EINVAL))
 }
+
+#[cfg(test)]
+mod tests;

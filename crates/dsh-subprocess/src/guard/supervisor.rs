@@ -218,7 +218,7 @@ impl Supervisor {
     /// Which tree an orphan is from is not known when several guards are lost: all of them are told of it.
     fn tell_lost(&self, report: &Report) {
         for socket in &self.lost {
-            let _ = send(socket, &report.encode(), &[]);
+            report.send(socket);
         }
     }
 }

@@ -14,7 +14,10 @@
 mod socket;
 
 use std::ffi::CString;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
+
+use rustix::io::Errno;
 
 pub(crate) use self::socket::{Received, Wait, pair, receive, send};
 use crate::cgroup::Hits;
@@ -183,6 +186,27 @@ impl Order {
 }
 
 impl Report {
+    /// Says it. Of survivors, as many are named as this socket takes at once (`net.core.wmem_default` may be small).
+    pub(crate) fn send(&self, socket: &OwnedFd) {
+        // A harness that is gone is noticed by whoever reads from it.
+        if send(socket, &self.encode(), &[]) == Err(Errno::MSGSIZE)
+            && let Some(shorter) = self.with_fewer_names()
+        {
+            shorter.send(socket);
+        }
+    }
+
+    fn with_fewer_names(&self) -> Option<Report> {
+        let half = |members: &[Member]| members.iter().take(members.len() / 2).cloned().collect();
+        match self {
+            Report::Survivors(members) if !members.is_empty() => Some(Report::Survivors(half(members))),
+            Report::LostSurvivors(members) if !members.is_empty() => {
+                Some(Report::LostSurvivors(half(members)))
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
             Report::Started { leader } => Writer::tagged(0).number(*leader).done(),

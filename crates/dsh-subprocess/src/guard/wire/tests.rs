@@ -52,6 +52,35 @@ fn survivors_that_do_not_fit_into_a_message_are_left_out() {
 }
 
 #[test]
+fn survivors_are_told_over_a_small_socket_too() {
+    let member = |pid| Member {
+        pid,
+        command: "x".repeat(200),
+    };
+    let survivors: Vec<_> = (0..64).map(member).collect();
+    let reports = [
+        Report::Survivors(survivors.clone()),
+        Report::LostSurvivors(survivors.clone()),
+    ];
+    for report in reports {
+        let (ours, theirs) = pair().unwrap();
+        // The kernel's default may be as small as this.
+        rustix::net::sockopt::set_socket_send_buffer_size(&ours, 4608).unwrap();
+        let whole = send(&ours, &report.encode(), &[]);
+        assert_eq!(whole, Err(Errno::MSGSIZE), "or this shows nothing");
+        report.send(&ours);
+        let Ok(Received::Message(message, _)) = receive(&theirs, Wait::No) else {
+            panic!("nothing was told")
+        };
+        let told = match Report::decode(&message) {
+            Some(Report::Survivors(told) | Report::LostSurvivors(told)) => told,
+            _ => panic!("not a report of survivors"),
+        };
+        assert!(!told.is_empty() && survivors.starts_with(&told), "{}", told.len());
+    }
+}
+
+#[test]
 fn every_stage_has_a_code_of_its_own() {
     for stage in Stage::ALL {
         assert_eq!(Stage::from_code(stage.code()), Some(stage));
