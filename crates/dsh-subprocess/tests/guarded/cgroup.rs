@@ -212,18 +212,24 @@ fn cgroups_of_a_lost_supervisor_go_with_its_last_tree() {
     });
 }
 
+/// A home as another supervisor of this program would have it. Another test may sweep it away before it is locked.
+fn locked(home: &Path) -> Flock<fs::File> {
+    loop {
+        let _ = fs::create_dir(home);
+        let lock = fs::File::open(home)
+            .ok()
+            .and_then(|directory| Flock::lock(directory, FlockArg::LockExclusiveNonblock).ok());
+        if let Some(lock) = lock.filter(|_| home.exists()) {
+            return lock;
+        }
+    }
+}
+
 #[test]
 fn a_program_may_have_any_number_of_supervisors() {
     contained(async |launcher, base| {
         let name = |number| format!("dsh-commands-{}-{number}", std::process::id());
-        // As other supervisors of this program would have them: locked.
-        let others: Vec<_> = (0..100)
-            .map(|number| {
-                fs::create_dir(base.join(name(number))).unwrap();
-                let home = fs::File::open(base.join(name(number))).unwrap();
-                Flock::lock(home, FlockArg::LockExclusiveNonblock).unwrap()
-            })
-            .collect();
+        let others: Vec<_> = (0..100).map(|number| locked(&base.join(name(number)))).collect();
         let tree = start(&launcher, "exec sleep 60").await.tree;
         let own = cgroup_of(tree.pid());
         for number in 0..others.len() {
