@@ -11,9 +11,9 @@ use rustix::process::{
     Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, kill_process_group, setrlimit,
 };
 
-use super::members::{Seen, children, group_of, walk};
 use crate::cgroup::Cgroup;
 use crate::facts::Member;
+use crate::members::{Seen, children, group_of, walk};
 use crate::pace::Pace;
 use crate::platform;
 
@@ -30,7 +30,7 @@ const PASSES: u32 = 16;
 
 /// Whether the leader's number is surely its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leader {
+pub(crate) enum Leader {
     Unreaped,
     Reaped,
 }
@@ -38,7 +38,7 @@ pub(super) enum Leader {
 /// TERM and CONT, once, to everybody below this process.
 ///
 /// First to the leader's group as a whole: no later command of a script starts. Then to each member outside.
-pub(super) fn term(leader: Pid, state: Leader) {
+pub(crate) fn term(leader: Pid, state: Leader) {
     // Each member takes a descriptor below. Whatever is started here was started with the old limit.
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(
@@ -91,9 +91,9 @@ pub(crate) trait Doomed {
 }
 
 /// Everybody in this cgroup, and everybody below this process but its children that are spared.
-pub(super) struct Below<'a> {
-    pub(super) cgroup: Option<&'a Cgroup>,
-    pub(super) spared: &'a dyn Fn(Pid) -> bool,
+pub(crate) struct Below<'a> {
+    pub(crate) cgroup: Option<&'a Cgroup>,
+    pub(crate) spared: &'a dyn Fn(Pid) -> bool,
 }
 
 impl Doomed for Below<'_> {

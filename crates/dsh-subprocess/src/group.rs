@@ -1,4 +1,4 @@
-//! The process group of a tree: who may signal it, and until when.
+//! A tree that is a process group: who may signal it, and until when.
 //!
 //! **Invariants**
 //!
@@ -12,14 +12,28 @@
 //!
 //! One lock, held over the signalling system call only; nothing else is locked under it.
 
+mod start;
+mod watch;
+
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 
+pub(crate) use self::start::launch;
+use crate::facts::Member;
 use crate::platform;
+use crate::tree::Status;
+
+/// What the handle of a group and the thread that watches it have in common.
+#[derive(Debug)]
+pub(crate) struct Grouped {
+    pub(crate) group: Group,
+    pub(crate) status: tokio::sync::watch::Sender<Status>,
+    kill_bound: Duration,
+}
 
 /// The group that a process of ours leads.
 #[derive(Debug)]
@@ -45,6 +59,37 @@ struct Core {
     /// The leader itself, until it is let go.
     process: Option<Arc<OwnedFd>>,
     stop: Stop,
+}
+
+impl Grouped {
+    fn new(group: Group, kill_bound: Duration) -> Grouped {
+        Grouped {
+            group,
+            status: tokio::sync::watch::channel(Status::default()).0,
+            kill_bound,
+        }
+    }
+
+    /// Who lives in the group now, the leader not counted.
+    pub(crate) fn members(&self) -> Vec<Member> {
+        let leader = self.group.leader();
+        if !self.group.is_pinned() {
+            return Vec::new();
+        }
+        let living = platform::look(leader).living;
+        let members = living
+            .into_iter()
+            .filter(|pid| *pid != leader)
+            .map(platform::describe)
+            .collect();
+        // The watching thread may have let the number go during the look; what was seen then may belong
+        // to a stranger. While the pin lasts it cannot.
+        if self.group.is_pinned() {
+            members
+        } else {
+            Vec::new()
+        }
+    }
 }
 
 impl Group {

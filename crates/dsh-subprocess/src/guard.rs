@@ -1,4 +1,5 @@
-//! The processes between this program and its commands: one supervisor, and a guard for each command that runs.
+//! What runs in the processes between this program and its commands: one supervisor, and a guard for each command that
+//! runs. What this program has of them is in `guarded`; what both say to each other, in `wire`.
 //!
 //! ```text
 //! this program ── supervisor            one per launcher; no threads; a subreaper in a session of its own
@@ -16,20 +17,16 @@
 //!    orphans, tells them apart by how it hears of their end, and ends all orphans.
 //! 4. Neither of the two waits for anybody but in its own poll, and a guard until its leader runs; both have every
 //!    signal blocked and read them from a descriptor, and neither has an environment or arguments that tell anything.
-//! 5. A guard serves one command at a time, and another one only if nothing was done to it (see `command`).
+//! 5. A guard serves one command at a time, and another one only if nothing was done to it (see `serve`).
 
-#[cfg(target_os = "linux")]
-mod command;
-#[cfg(target_os = "linux")]
-pub(crate) mod ending;
-#[cfg(target_os = "linux")]
-pub(crate) mod members;
 #[cfg(target_os = "linux")]
 mod poll;
 #[cfg(target_os = "linux")]
-mod supervisor;
+mod serve;
 #[cfg(target_os = "linux")]
-pub(crate) mod wire;
+mod start;
+#[cfg(target_os = "linux")]
+mod supervisor;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

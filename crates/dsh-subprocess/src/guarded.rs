@@ -8,25 +8,35 @@
 //! **Invariant**: a guard that serves another command is out of reach of the trees that it served before. The thread
 //! that hears the end cuts the way to it under the lock, and it may be used again only if it was told nothing until then.
 
+mod start;
+
+mod message;
+mod pool;
+
+mod watch;
+
+mod child;
+mod outside;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use tokio::sync::watch;
 
+use self::pool::{Pool, Ready};
+pub(crate) use self::start::Guards;
 use crate::cgroup::Room;
 use crate::facts::Member;
-use crate::guard::wire::{Order, send};
 use crate::limits::Limits;
 use crate::platform;
-use crate::supervisor::{Ready, Supervisor};
 use crate::tree::Status;
+use crate::wire::{Order, send};
 
 /// What the handle and the thread that watches the tree have in common.
 #[derive(Debug)]
 pub(crate) struct Guarded {
-    pub(crate) supervisor: Arc<Supervisor>,
-    pub(crate) status: watch::Sender<Status>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) status: tokio::sync::watch::Sender<Status>,
     pub(crate) kill_bound: Duration,
     pub(crate) limits: Limits,
     leader: Pid,
@@ -52,14 +62,14 @@ pub(crate) struct Asked {
 impl Guarded {
     pub(crate) fn new(
         (guard, room): (Arc<Ready>, Option<Arc<Room>>),
-        supervisor: Arc<Supervisor>,
+        pool: Arc<Pool>,
         leader: Pid,
         kill_bound: Duration,
         limits: Limits,
     ) -> Guarded {
         Guarded {
-            supervisor,
-            status: watch::channel(Status::default()).0,
+            pool,
+            status: tokio::sync::watch::channel(Status::default()).0,
             kill_bound,
             limits,
             leader,

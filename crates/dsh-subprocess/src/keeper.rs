@@ -12,14 +12,6 @@
 //! 3. A handle changes what it shares with the thread first and wakes it second; the thread clears the
 //!    wake-up first and looks second. So no change is slept over.
 
-#[cfg(target_os = "linux")]
-mod child;
-#[cfg(target_os = "linux")]
-mod line;
-#[cfg(target_os = "linux")]
-mod outside;
-mod ward;
-
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -31,21 +23,6 @@ use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-#[cfg(target_os = "linux")]
-use self::child::Child;
-#[cfg(target_os = "linux")]
-use self::line::Line;
-use self::ward::Ward;
-#[cfg(target_os = "linux")]
-use crate::cgroup::Room;
-use crate::feed::Feed;
-#[cfg(target_os = "linux")]
-use crate::guard::wire::Report;
-#[cfg(target_os = "linux")]
-use crate::guarded::Guarded;
-#[cfg(target_os = "linux")]
-use crate::supervisor::Ready;
-use crate::tree::Shared;
 use crate::wait::timespec;
 
 /// How long to sleep when the system refuses to poll (more trees than its descriptor limit allows now).
@@ -55,7 +32,7 @@ const BLIND_SLEEP: Duration = Duration::from_millis(20);
 const AFTER_PANIC: Duration = Duration::from_millis(500);
 
 /// What the thread watches.
-trait Watched: Send {
+pub(crate) trait Watched: Send {
     /// Does what is due, and says when more will be.
     fn step(&mut self, now: Instant) -> Progress;
 
@@ -63,7 +40,7 @@ trait Watched: Send {
     fn poll_descriptors<'a>(&'a self, descriptors: &mut Vec<PollFd<'a>>);
 }
 
-enum Progress {
+pub(crate) enum Progress {
     /// There is nothing left to watch.
     Gone,
     /// Look again when a descriptor is ready, or at this time.
@@ -100,31 +77,9 @@ pub(crate) fn wake() {
 }
 
 impl Keeper {
-    /// Watches a tree from now on until its group is empty.
-    pub(crate) fn watch_group(&self, shared: Arc<Shared>, feed: Option<Feed>) {
-        self.watch(Box::new(Ward::new(shared, feed)));
-    }
-
-    /// Hears of a tree from its guard, from what was `heard` so far until its end.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn watch_guard(
-        &self,
-        guarded: Arc<Guarded>,
-        guard: (Arc<Ready>, Option<Arc<Room>>),
-        feed: Option<Feed>,
-        heard: Option<Report>,
-    ) {
-        self.watch(Box::new(Line::new(guarded, guard, feed, heard)));
-    }
-
-    /// Reaps a child of this program when it exits.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn watch_child(&self, process: std::os::fd::OwnedFd) {
-        self.watch(Box::new(Child::new(process)));
-    }
-
-    fn watch(&self, watched: Box<dyn Watched>) {
-        lock(&self.arrivals).push(watched);
+    /// Watches it from now on until it says that there is nothing left to watch.
+    pub(crate) fn watch(&self, arrival: Box<dyn Watched>) {
+        lock(&self.arrivals).push(arrival);
         self.wake();
     }
 
@@ -136,7 +91,7 @@ impl Keeper {
         let round = Round {
             woken,
             arrivals: Arc::clone(&arrivals),
-            wards: Vec::new(),
+            watched: Vec::new(),
         };
         std::thread::Builder::new()
             .name("dsh-keeper".to_owned())
@@ -153,7 +108,7 @@ impl Keeper {
 struct Round {
     woken: UnixStream,
     arrivals: Arc<Mutex<Vec<Box<dyn Watched>>>>,
-    wards: Vec<Box<dyn Watched>>,
+    watched: Vec<Box<dyn Watched>>,
 }
 
 impl Round {
@@ -162,9 +117,9 @@ impl Round {
         let _ = SigSet::all().thread_block();
         loop {
             self.clear_wake_ups();
-            self.wards.append(&mut lock(&self.arrivals));
+            self.watched.append(&mut lock(&self.arrivals));
             let mut next = None;
-            self.wards.retain_mut(|ward| match contained_step(ward) {
+            self.watched.retain_mut(|one| match contained_step(one) {
                 Progress::Gone => false,
                 Progress::Waiting(until) => {
                     next = [next, until].into_iter().flatten().min();
@@ -187,8 +142,8 @@ impl Round {
     /// Until a wake-up, an exit, room in a pipe, or the given time.
     fn sleep(&self, until: Option<Instant>) {
         let mut descriptors = vec![PollFd::from_borrowed_fd(self.woken.as_fd(), PollFlags::IN)];
-        for ward in &self.wards {
-            ward.poll_descriptors(&mut descriptors);
+        for one in &self.watched {
+            one.poll_descriptors(&mut descriptors);
         }
         let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
         match poll(&mut descriptors, timeout.as_ref()) {
@@ -199,8 +154,8 @@ impl Round {
 }
 
 /// A panic (of a log subscriber, say) must not cost the other trees their watch, nor this one its own.
-fn contained_step(ward: &mut Box<dyn Watched>) -> Progress {
-    let step = AssertUnwindSafe(|| ward.step(Instant::now()));
+fn contained_step(one: &mut Box<dyn Watched>) -> Progress {
+    let step = AssertUnwindSafe(|| one.step(Instant::now()));
     catch_unwind(step).unwrap_or_else(|_| Progress::Waiting(Some(Instant::now() + AFTER_PANIC)))
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use tokio::net::unix::pipe;
@@ -10,10 +11,10 @@ use tokio::sync::oneshot;
 #[cfg(target_os = "linux")]
 use crate::cgroup::{Base, Home};
 use crate::error::{GuardError, SpawnError};
+use crate::group::launch;
 #[cfg(target_os = "linux")]
-use crate::guards::Guards;
+use crate::guarded::Guards;
 use crate::limits::{LimitError, Limits};
-use crate::spawn::{Launched, launch};
 use crate::spec::ProcessSpec;
 use crate::starter;
 use crate::tree::ProcessTree;
@@ -67,6 +68,13 @@ pub struct Spawned {
     pub stdout: pipe::Receiver,
     /// What the process writes to descriptor 2.
     pub stderr: pipe::Receiver,
+}
+
+/// A started process, before a runtime watches its pipes.
+pub(crate) struct Launched {
+    pub(crate) tree: ProcessTree,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
 }
 
 #[derive(Debug, Clone)]

@@ -84,31 +84,43 @@
 //! # }
 //! ```
 
-#[cfg(target_os = "linux")]
-mod cgroup;
+// What to start and what is told of it.
 mod error;
 mod facts;
+mod launcher;
+mod limits;
+mod spec;
+mod tree;
+
+// On the way to a start.
 mod feed;
+mod lookup;
+mod prepare;
+mod starter;
+
+// Trees that are process groups.
 mod group;
+
+// Trees under guards: this program's side, the other processes' side.
 mod guard;
 #[cfg(target_os = "linux")]
 mod guarded;
+
+// What both sides use.
 #[cfg(target_os = "linux")]
-mod guards;
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod ending;
+#[cfg(target_os = "linux")]
+mod members;
+#[cfg(target_os = "linux")]
+mod wire;
+
+// Who watches all trees, and the system.
 mod keeper;
-mod launcher;
-mod limits;
-mod lookup;
 mod pace;
 mod platform;
-mod prepare;
-mod spawn;
-mod spec;
-mod starter;
-#[cfg(target_os = "linux")]
-mod supervisor;
 mod sys;
-mod tree;
 mod wait;
 
 pub use error::{GuardError, SpawnError};

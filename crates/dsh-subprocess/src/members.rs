@@ -47,7 +47,7 @@ impl Seen {
 ///
 /// Returns who had exited when it was met. What was below it went elsewhere, perhaps to where this walk had been before;
 /// another walk that meets no others who have exited has missed nobody for this reason.
-pub(super) fn walk(spared: &dyn Fn(Pid) -> bool, visit: &mut dyn FnMut(Seen)) -> HashSet<Pid> {
+pub(crate) fn walk(spared: &dyn Fn(Pid) -> bool, visit: &mut dyn FnMut(Seen)) -> HashSet<Pid> {
     let mut exited = HashSet::new();
     for pid in children(getpid()) {
         if !spared(pid) {
@@ -65,7 +65,7 @@ pub(crate) fn walk_below(root: Pid, process: &OwnedFd, visit: &mut dyn FnMut(See
 }
 
 /// The children of a process, zombies too.
-pub(super) fn children(pid: Pid) -> Vec<Pid> {
+pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     static LISTED: OnceLock<bool> = OnceLock::new();
     let listed = LISTED.get_or_init(|| fs::exists("/proc/thread-self/children").unwrap_or(false));
     if *listed {
@@ -76,7 +76,7 @@ pub(super) fn children(pid: Pid) -> Vec<Pid> {
 }
 
 /// The process group of a process that is surely there.
-pub(super) fn group_of(pid: Pid) -> Option<i32> {
+pub(crate) fn group_of(pid: Pid) -> Option<i32> {
     getpgid(Some(nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get())))
         .ok()
         .map(nix::unistd::Pid::as_raw)

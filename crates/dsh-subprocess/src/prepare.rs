@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use crate::error::{SpawnError, is_shortage};
 use crate::feed::Feed;
@@ -25,14 +25,9 @@ pub(crate) struct Prepared {
     pub(crate) feed: Option<Feed>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
-    /// For saying what is at fault.
-    pub(crate) asked: Asked,
-}
-
-/// Program and directory as they were asked for.
-pub(crate) struct Asked {
-    pub(crate) program: OsString,
-    pub(crate) cwd: PathBuf,
+    /// Program and directory as they were asked for.
+    asked: OsString,
+    cwd: PathBuf,
 }
 
 impl Prepared {
@@ -57,17 +52,18 @@ impl Prepared {
             feed,
             stdout,
             stderr,
-            asked: Asked {
-                program: spec.program,
-                cwd: spec.cwd,
-            },
+            asked: spec.program,
+            cwd: spec.cwd,
         })
     }
-}
 
-impl Asked {
-    /// What is at fault when the system refuses to execute the program.
-    pub(crate) fn refused(&self, source: io::Error) -> SpawnError {
+    /// What is at fault when the system does not start this. It has one error number for all the steps of a start.
+    pub(crate) fn blame(&self, source: io::Error) -> SpawnError {
+        // The directory was opened, but entering it needs one more permission.
+        let enter = rustix::fs::accessat(&self.directory, ".", Access::EXEC_OK, AtFlags::empty());
+        if let (Some(libc::EACCES), Err(refusal)) = (source.raw_os_error(), enter) {
+            return SpawnError::directory(&self.cwd, refusal);
+        }
         if is_shortage(&source) {
             return SpawnError::resources("a process", source);
         }
@@ -75,7 +71,7 @@ impl Asked {
             return SpawnError::TooLong { source };
         }
         SpawnError::Program {
-            program: self.program.clone(),
+            program: self.asked.clone(),
             source,
         }
     }

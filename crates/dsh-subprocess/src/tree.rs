@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::facts::{LeaderExit, Member, TreeEnd};
-use crate::group::Group;
+use crate::group::Grouped;
 #[cfg(target_os = "linux")]
 use crate::guarded::Guarded;
-use crate::{keeper, platform};
+use crate::keeper;
 
 /// A running process, and what it starts.
 ///
@@ -24,17 +24,9 @@ pub struct ProcessTree {
 /// What we have of a tree.
 #[derive(Debug)]
 enum Hold {
-    Group(Arc<Shared>),
+    Group(Arc<Grouped>),
     #[cfg(target_os = "linux")]
     Guard(Arc<Guarded>),
-}
-
-/// What the handle of a group and the thread that watches it have in common.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) group: Group,
-    pub(crate) status: watch::Sender<Status>,
-    pub(crate) kill_bound: Duration,
 }
 
 /// What is known of a tree so far.
@@ -45,9 +37,9 @@ pub(crate) struct Status {
 }
 
 impl ProcessTree {
-    pub(crate) fn of_group(shared: Arc<Shared>) -> ProcessTree {
+    pub(crate) fn of_group(grouped: Arc<Grouped>) -> ProcessTree {
         ProcessTree {
-            hold: Hold::Group(shared),
+            hold: Hold::Group(grouped),
         }
     }
 
@@ -62,7 +54,7 @@ impl ProcessTree {
     /// the guard could tell.
     pub fn pid(&self) -> u32 {
         let leader = match &self.hold {
-            Hold::Group(shared) => shared.group.leader(),
+            Hold::Group(grouped) => grouped.group.leader(),
             #[cfg(target_os = "linux")]
             Hold::Guard(guarded) => guarded.leader(),
         };
@@ -89,7 +81,7 @@ impl ProcessTree {
     /// empty, and always where the system does not name members (elsewhere than on Linux).
     pub fn members(&self) -> Vec<Member> {
         match &self.hold {
-            Hold::Group(shared) => group_members(&shared.group),
+            Hold::Group(grouped) => grouped.members(),
             #[cfg(target_os = "linux")]
             Hold::Guard(guarded) => guarded.members(),
         }
@@ -103,7 +95,7 @@ impl ProcessTree {
     pub fn terminate(&self, grace: Duration) {
         let kill_at = Instant::now().checked_add(grace);
         match &self.hold {
-            Hold::Group(shared) => shared.group.terminate(kill_at),
+            Hold::Group(grouped) => grouped.group.terminate(kill_at),
             #[cfg(target_os = "linux")]
             Hold::Guard(guarded) => guarded.terminate(kill_at),
         }
@@ -141,7 +133,7 @@ impl ProcessTree {
 
     fn status(&self) -> &watch::Sender<Status> {
         match &self.hold {
-            Hold::Group(shared) => &shared.status,
+            Hold::Group(grouped) => &grouped.status,
             #[cfg(target_os = "linux")]
             Hold::Guard(guarded) => &guarded.status,
         }
@@ -151,7 +143,7 @@ impl ProcessTree {
 impl Drop for ProcessTree {
     fn drop(&mut self) {
         match &self.hold {
-            Hold::Group(shared) => shared.group.kill(),
+            Hold::Group(grouped) => grouped.group.kill(),
             #[cfg(target_os = "linux")]
             Hold::Guard(guarded) => guarded.terminate(Some(Instant::now())),
         }
@@ -160,20 +152,4 @@ impl Drop for ProcessTree {
             keeper::wake();
         }
     }
-}
-
-fn group_members(group: &Group) -> Vec<Member> {
-    let leader = group.leader();
-    if !group.is_pinned() {
-        return Vec::new();
-    }
-    let living = platform::look(leader).living;
-    let members = living
-        .into_iter()
-        .filter(|pid| *pid != leader)
-        .map(platform::describe)
-        .collect();
-    // The watching thread may have let the number go during the look; what was seen then may belong
-    // to a stranger. While the pin lasts it cannot.
-    if group.is_pinned() { members } else { Vec::new() }
 }

@@ -1,27 +1,17 @@
 //! Starting a process in a group of its own.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rustix::fs::{Access, AtFlags};
-use tokio::sync::watch;
-
+use super::watch::Ward;
+use super::{Group, Grouped};
 use crate::error::SpawnError;
-use crate::group::Group;
-use crate::keeper;
+use crate::launcher::Launched;
 use crate::limits::LimitError;
-use crate::prepare::{Asked, Prepared};
+use crate::prepare::Prepared;
 use crate::spec::ProcessSpec;
-use crate::sys;
-use crate::tree::{ProcessTree, Shared, Status};
-
-/// A started process, before a runtime watches its pipes.
-pub(crate) struct Launched {
-    pub(crate) tree: ProcessTree,
-    pub(crate) stdout: OwnedFd,
-    pub(crate) stderr: OwnedFd,
-}
+use crate::tree::ProcessTree;
+use crate::{keeper, sys};
 
 pub(crate) fn launch(mut spec: ProcessSpec) -> Result<Launched, SpawnError> {
     if !sys::exit_statuses_are_kept() {
@@ -47,27 +37,12 @@ pub(crate) fn launch(mut spec: ProcessSpec) -> Result<Launched, SpawnError> {
         leads: sys::Leads::Group,
         others: sys::Others::Close,
     })
-    .map_err(|source| blame(source, &prepared.asked, prepared.directory.as_fd()))?;
-    let (status, _) = watch::channel(Status::default());
-    let shared = Arc::new(Shared {
-        group: Group::new(leader),
-        status,
-        kill_bound,
-    });
-    keeper.watch_group(Arc::clone(&shared), prepared.feed);
+    .map_err(|source| prepared.blame(source))?;
+    let grouped = Arc::new(Grouped::new(Group::new(leader), kill_bound));
+    keeper.watch(Box::new(Ward::new(Arc::clone(&grouped), prepared.feed)));
     Ok(Launched {
-        tree: ProcessTree::of_group(shared),
+        tree: ProcessTree::of_group(grouped),
         stdout: prepared.stdout,
         stderr: prepared.stderr,
     })
-}
-
-/// `posix_spawn` has one error number for all its steps; says which of them it means.
-pub(crate) fn blame(source: io::Error, asked: &Asked, directory: BorrowedFd<'_>) -> SpawnError {
-    // The directory was opened, but entering it needs one more permission.
-    let enter = rustix::fs::accessat(directory, ".", Access::EXEC_OK, AtFlags::empty());
-    if let (Some(libc::EACCES), Err(refusal)) = (source.raw_os_error(), enter) {
-        return SpawnError::directory(&asked.cwd, refusal);
-    }
-    asked.refused(source)
 }

@@ -12,13 +12,12 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitIdStatus};
 
-use super::{Progress, Watched};
+use super::{Grouped, Stop};
 use crate::facts::{LeaderExit, Member, Proof, Signal, TreeEnd};
 use crate::feed::{Fed, Feed};
-use crate::group::Stop;
+use crate::keeper::{Progress, Watched};
 use crate::pace::Pace;
 use crate::platform::{self, Look};
-use crate::tree::Shared;
 use crate::wait::is_readable;
 
 /// A leader without an exit descriptor is asked at this pace.
@@ -37,7 +36,7 @@ const KILL_SURVIVORS: Duration = Duration::from_secs(1);
 
 /// A tree, as the watching thread sees it.
 pub(super) struct Ward {
-    shared: Arc<Shared>,
+    tree: Arc<Grouped>,
     feed: Option<Feed>,
     leader_exit: Option<Arc<OwnedFd>>,
     ask: Pace,
@@ -98,10 +97,10 @@ impl Watched for Ward {
 }
 
 impl Ward {
-    pub(super) fn new(shared: Arc<Shared>, feed: Option<Feed>) -> Ward {
-        let leader_exit = shared.group.leader_process();
+    pub(super) fn new(tree: Arc<Grouped>, feed: Option<Feed>) -> Ward {
+        let leader_exit = tree.group.leader_process();
         Ward {
-            shared,
+            tree,
             feed,
             leader_exit,
             ask: ASK,
@@ -123,15 +122,13 @@ impl Ward {
                 return Some(self.leader_exit.is_none().then(|| now + self.ask.next()));
             };
             self.leader_exit = None;
-            self.shared
-                .status
-                .send_modify(|status| status.leader = Some(exit));
+            self.tree.status.send_modify(|status| status.leader = Some(exit));
             if !platform::LEADER_HOLDS_GROUP {
-                self.shared.group.reap();
+                self.tree.group.reap();
             }
             self.watch = Watch::Group { at: now };
         }
-        if !self.shared.group.is_held() {
+        if !self.tree.group.is_held() {
             self.let_go();
             return None;
         }
@@ -140,7 +137,7 @@ impl Ward {
     }
 
     fn leader_exited(&self) -> Option<LeaderExit> {
-        match self.shared.group.leader_status() {
+        match self.tree.group.leader_status() {
             Ok(status) => status.as_ref().map(leader_exit),
             Err(Errno::INTR) => None,
             Err(_) => Some(LeaderExit::Lost),
@@ -156,7 +153,7 @@ impl Ward {
             let at = self.next_look(now);
             self.watch = Watch::Group { at };
         } else if now >= *check_at {
-            if platform::is_member(*pid, self.shared.group.leader()) {
+            if platform::is_member(*pid, self.tree.group.leader()) {
                 *check_at = now + self.check.next();
             } else {
                 self.watch = Watch::Group { at: now };
@@ -182,9 +179,9 @@ impl Ward {
             Watch::Group { at } if now < *at => return Some(Some(*at)),
             Watch::Group { .. } => {}
         }
-        let seen = platform::look(self.shared.group.leader());
+        let seen = platform::look(self.tree.group.leader());
         if seen.is_empty() {
-            self.shared.group.release();
+            self.tree.group.release();
             self.end(TreeEnd {
                 leader: self.leader(),
                 survivors: Vec::new(),
@@ -212,7 +209,7 @@ impl Ward {
 
     /// When the next KILL is due, if one is.
     fn kill_when_due(&mut self, now: Instant) -> Option<Instant> {
-        match self.shared.group.stop() {
+        match self.tree.group.stop() {
             Stop::No => return None,
             Stop::Grace { kill_at } if kill_at.is_none_or(|at| now < at) => return kill_at,
             Stop::Grace { .. } | Stop::Kill => {}
@@ -220,9 +217,9 @@ impl Ward {
         if let Some(next) = self.kill_again_at.filter(|next| now < *next) {
             return Some(next);
         }
-        self.shared.group.kill();
+        self.tree.group.kill();
         let since = *self.killing_since.get_or_insert(now);
-        if !self.survivors_named && now.duration_since(since) >= self.shared.kill_bound {
+        if !self.survivors_named && now.duration_since(since) >= self.tree.kill_bound {
             self.name_survivors();
         }
         let delay = if self.survivors_named {
@@ -235,14 +232,14 @@ impl Ward {
     }
 
     fn name_survivors(&mut self) {
-        let look = platform::look(self.shared.group.leader());
+        let look = platform::look(self.tree.group.leader());
         if look.is_empty() {
             // They went just now; the next look at the group says so.
             return;
         }
         self.survivors_named = true;
         let survivors = described(look);
-        let pid = self.shared.group.leader();
+        let pid = self.tree.group.leader();
         self.end(TreeEnd {
             leader: self.leader(),
             survivors: survivors.clone(),
@@ -255,9 +252,9 @@ impl Ward {
     /// The leader was reaped by somebody else, so the number may be a stranger's from now on: the group
     /// cannot be signalled, only shown.
     fn let_go(&mut self) {
-        self.shared.group.release();
-        let survivors = described(platform::look(self.shared.group.leader()));
-        let pid = self.shared.group.leader();
+        self.tree.group.release();
+        let survivors = described(platform::look(self.tree.group.leader()));
+        let pid = self.tree.group.leader();
         self.end(TreeEnd {
             leader: self.leader(),
             survivors: survivors.clone(),
@@ -268,11 +265,11 @@ impl Ward {
     }
 
     fn leader(&self) -> Option<LeaderExit> {
-        self.shared.status.borrow().leader
+        self.tree.status.borrow().leader
     }
 
     fn end(&self, end: TreeEnd) {
-        self.shared.status.send_modify(|status| status.end = Some(end));
+        self.tree.status.send_modify(|status| status.end = Some(end));
     }
 }
 

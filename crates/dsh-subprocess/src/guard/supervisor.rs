@@ -16,13 +16,13 @@ use rustix::process::{
     setsid, wait,
 };
 
-use super::command;
-use super::ending::{Below, Killing};
 use super::poll::Children;
-use super::wire::{Offer, Received, Report, Wait, pair, receive, send};
+use super::serve::serve;
 use crate::cgroup::Home;
+use crate::ending::{Below, Killing};
 use crate::sys;
 use crate::sys::fork::{self, Forked, fork_clone_child};
+use crate::wire::{Offer, Received, Report, Wait, pair, receive, send};
 
 /// A guard that is stopped this often is given up on.
 const STOPS: u32 = 50;
@@ -239,7 +239,7 @@ fn become_guard(socket: OwnedFd) -> ! {
         let _ = rustix::thread::set_name(c"dsh-guard");
         let socket = fork::keep_only(socket)
             .map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO)))?;
-        command::serve(socket)
+        serve(socket)
     }));
     fork::exit(if matches!(served, Ok(Ok(()))) { 0 } else { 1 })
 }

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use super::{Progress, Watched};
+use crate::keeper::{Progress, Watched};
 
 pub(super) struct Child {
     process: OwnedFd,

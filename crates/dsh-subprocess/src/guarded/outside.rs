@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
+use super::pool::Ready;
+use crate::ending::{Doomed, Killing};
 use crate::facts::Member;
-use crate::guard::ending::{Doomed, Killing};
-use crate::supervisor::Ready;
 
 /// How long nobody must be seen. A look may miss who is just being born.
 const CALM: Duration = Duration::from_millis(50);

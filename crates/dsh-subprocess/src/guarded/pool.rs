@@ -1,4 +1,4 @@
-//! The supervisor of a launcher and the guards that it keeps ready, as this program sees them.
+//! The guards that a supervisor keeps ready, and the way to the supervisor itself.
 //!
 //! As many guards are asked for at the start as are kept ready. One that is taken comes back when its command ends
 //! soon; otherwise another one is asked for: when the command has run for a while, when the guard cannot be used again, or
@@ -21,12 +21,13 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid,
 };
 
+use super::child::Child;
 use crate::cgroup::{Base, Home, Rooms};
 use crate::error::SpawnError;
-use crate::guard::members::{Seen, has_exited, walk_below};
-use crate::guard::wire::{Offer, Received, Wait, pair, receive, send};
+use crate::members::{Seen, has_exited, walk_below};
 use crate::prepare::above_stdio;
 use crate::wait::is_readable;
+use crate::wire::{Offer, Received, Wait, pair, receive, send};
 use crate::{guard, keeper, sys};
 
 /// How many guards are kept ready. They are taken by commands that start at once; more than processors are of no use.
@@ -38,9 +39,9 @@ const SILENCES: u32 = 20;
 /// And after this many if it never said anything: then it may be another program.
 const FIRST_SILENCES: u32 = 10;
 
-/// The way to a supervisor. It ends when the last way is dropped and its trees are empty.
+/// The way to a supervisor, and the guards that it made. It ends when the last way is dropped and its trees are empty.
 #[derive(Debug)]
-pub(crate) struct Supervisor {
+pub(crate) struct Pool {
     main: OwnedFd,
     process: OwnedFd,
     /// The one that was used last is taken first. None stays in the socket for long: while sockets are under way, the
@@ -90,9 +91,9 @@ pub(crate) enum NoGuard {
     Refused(io::Error),
 }
 
-impl Supervisor {
+impl Pool {
     /// Starts `program` as a supervisor; with cgroups for commands, if there is a base for them.
-    pub(crate) fn start(program: &CStr, base: Option<&Base>) -> Result<Supervisor, SpawnError> {
+    pub(crate) fn start(program: &CStr, base: Option<&Base>) -> Result<Pool, SpawnError> {
         let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
         let resources = |errno| SpawnError::resources("the socket of a supervisor", errno);
         let (main, other) = pair().map_err(resources)?;
@@ -115,8 +116,8 @@ impl Supervisor {
         let process = pidfd_open(pid, PidfdFlags::empty()).map_err(resources);
         match (watched, process) {
             (Ok(watched), Ok(process)) => {
-                keeper.watch_child(watched);
-                let supervisor = Supervisor {
+                keeper.watch(Box::new(Child::new(watched)));
+                let pool = Pool {
                     main,
                     process,
                     ready: Mutex::default(),
@@ -125,12 +126,12 @@ impl Supervisor {
                     heard: AtomicBool::new(false),
                     rooms: base.and_then(rooms_in),
                 };
-                if let Some(rooms) = &supervisor.rooms {
+                if let Some(rooms) = &pool.rooms {
                     let home = rooms.home();
-                    let _ = send(&supervisor.main, home.name().as_bytes(), &[home.as_fd()]);
+                    let _ = send(&pool.main, home.name().as_bytes(), &[home.as_fd()]);
                 }
-                (0..READY).for_each(|_| supervisor.ask());
-                Ok(supervisor)
+                (0..READY).for_each(|_| pool.ask());
+                Ok(pool)
             }
             (Err(error), _) | (_, Err(error)) => {
                 // It cannot be watched. It has made nothing yet, so it is killed, which is soon.

@@ -1,30 +1,25 @@
 //! Starting a process under a guard.
 
-use std::ffi::{CString, OsString};
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::CString;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::cgroup::{Base, Cgroup, Home, Room, impose, prepare_base, prepare_home};
+use super::Guarded;
+use super::message::{Message, script_file};
+use super::pool::{NoGuard, Pool, Ready, failed, wait_for};
+use super::watch::Line;
+use crate::cgroup::{Base, Home, Room, impose, prepare_base, prepare_home};
 use crate::error::{SpawnError, is_shortage};
-use crate::guard::wire::{
-    Limited, MESSAGE_LIMIT, Order, Received, Report, Run, Script, Stage, Wait, receive, send,
-};
-use crate::guarded::Guarded;
 use crate::keeper;
+use crate::launcher::Launched;
 use crate::limits::{LimitError, Limits};
 use crate::prepare::Prepared;
-use crate::spawn::{Launched, blame};
 use crate::spec::ProcessSpec;
-use crate::supervisor::{NoGuard, Ready, Supervisor, failed, wait_for};
 use crate::tree::ProcessTree;
+use crate::wire::{Received, Report, Stage, Wait, receive};
 
 /// How many guards and supervisors may be lost in a row before a start is given up on.
 const ATTEMPTS: u32 = 8;
@@ -35,7 +30,7 @@ pub(crate) struct Guards {
     program: CString,
     /// Where cgroups may be made.
     base: Option<Base>,
-    supervisor: Mutex<Option<Arc<Supervisor>>>,
+    pool: Mutex<Option<Arc<Pool>>>,
 }
 
 impl Guards {
@@ -43,7 +38,7 @@ impl Guards {
         Guards {
             program,
             base,
-            supervisor: Mutex::new(None),
+            pool: Mutex::new(None),
         }
     }
 
@@ -52,22 +47,19 @@ impl Guards {
         let (kill_bound, limits) = (spec.kill_bound, spec.limits);
         let prepared = Prepared::new(spec)?;
         let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
-        let mut message = MessageWithFiles::new(&prepared, script.as_ref(), kill_bound, &limits)?;
-        let Ordered {
-            ready,
-            supervisor,
-            room,
-        } = self.order(&mut message, &limits)?;
-        let started = await_start(&ready, &supervisor, &prepared);
+        let mut message = Message::new(&prepared, script.as_ref(), kill_bound, &limits)?;
+        let Ordered { ready, pool, room } = self.order(&mut message, &limits)?;
+        let started = await_start(&ready, &pool, &prepared);
         let Heard {
             leader,
             place,
             report,
-        } = started.inspect_err(|_| supervisor.replace())?;
+        } = started.inspect_err(|_| pool.replace())?;
         let room = room.filter(|_| place == Place::AsOrdered).map(Arc::new);
         let way = (Arc::clone(&ready), room.clone());
-        let guarded = Arc::new(Guarded::new(way, supervisor, leader, kill_bound, limits));
-        keeper.watch_guard(Arc::clone(&guarded), (ready, room), prepared.feed, report);
+        let guarded = Arc::new(Guarded::new(way, pool, leader, kill_bound, limits));
+        let line = Line::new(Arc::clone(&guarded), (ready, room), prepared.feed, report);
+        keeper.watch(Box::new(line));
         Ok(Launched {
             tree: ProcessTree::of_guard(guarded),
             stdout: prepared.stdout,
@@ -97,8 +89,8 @@ impl Guards {
     }
 
     /// A cgroup for a command, limited as it has to be.
-    fn room(&self, supervisor: &Supervisor, limits: &Limits) -> Result<Option<Room>, LimitError> {
-        let rooms = supervisor.rooms();
+    fn room(&self, pool: &Pool, limits: &Limits) -> Result<Option<Room>, LimitError> {
+        let rooms = pool.rooms();
         let room = rooms.and_then(|rooms| rooms.take());
         if limits.is_none() {
             return Ok(room);
@@ -116,11 +108,11 @@ impl Guards {
     }
 
     /// Gives the order to a guard that is surely there.
-    fn order(&self, message: &mut MessageWithFiles<'_>, limits: &Limits) -> Result<Ordered, SpawnError> {
+    fn order(&self, message: &mut Message<'_>, limits: &Limits) -> Result<Ordered, SpawnError> {
         for _ in 0..ATTEMPTS {
-            let supervisor = self.supervisor()?;
-            let room = self.room(&supervisor, limits)?;
-            let ready = match supervisor.take() {
+            let pool = self.pool()?;
+            let room = self.room(&pool, limits)?;
+            let ready = match pool.take() {
                 Ok(ready) => ready,
                 Err(NoGuard::Lost) => continue,
                 Err(NoGuard::NeverHeard) => {
@@ -133,21 +125,17 @@ impl Guards {
             // A guard that was lost while it waited has a report of that, and has run nothing.
             let waits = matches!(receive(&ready.socket, Wait::No), Ok(Received::Nothing));
             if !waits {
-                supervisor.replace();
+                pool.replace();
                 continue;
             }
             match message.send(&ready.socket, room.as_deref())? {
                 Ok(()) => {
-                    return Ok(Ordered {
-                        ready,
-                        supervisor,
-                        room,
-                    });
+                    return Ok(Ordered { ready, pool, room });
                 }
                 // It went just now.
-                Err(Errno::PIPE | Errno::CONNRESET) => supervisor.replace(),
+                Err(Errno::PIPE | Errno::CONNRESET) => pool.replace(),
                 Err(errno) => {
-                    supervisor.replace();
+                    pool.replace();
                     return Err(SpawnError::resources("an order to a guard", errno));
                 }
             }
@@ -156,97 +144,24 @@ impl Guards {
         Err(failed(&self.program, source))
     }
 
-    fn supervisor(&self) -> Result<Arc<Supervisor>, SpawnError> {
-        let mut current = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(supervisor) = current.as_ref().filter(|supervisor| !supervisor.is_lost()) {
-            return Ok(Arc::clone(supervisor));
+    fn pool(&self) -> Result<Arc<Pool>, SpawnError> {
+        let mut current = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = current.as_ref().filter(|pool| !pool.is_lost()) {
+            return Ok(Arc::clone(pool));
         }
         // What waits in the socket of a lost one ends with it.
         *current = None;
-        let supervisor = Arc::new(Supervisor::start(&self.program, self.base.as_ref())?);
-        *current = Some(Arc::clone(&supervisor));
-        Ok(supervisor)
+        let pool = Arc::new(Pool::start(&self.program, self.base.as_ref())?);
+        *current = Some(Arc::clone(&pool));
+        Ok(pool)
     }
 }
 
 /// Who got an order, and the cgroup that came with it.
 struct Ordered {
     ready: Arc<Ready>,
-    supervisor: Arc<Supervisor>,
+    pool: Arc<Pool>,
     room: Option<Room>,
-}
-
-/// An order as it is sent.
-struct MessageWithFiles<'a> {
-    bytes: Vec<u8>,
-    borrowed: Vec<BorrowedFd<'a>>,
-    /// The order itself, when it is too long for a message.
-    file: Option<OwnedFd>,
-}
-
-impl<'a> MessageWithFiles<'a> {
-    fn new(
-        prepared: &'a Prepared,
-        script: Option<&'a OwnedFd>,
-        kill_bound: Duration,
-        limits: &Limits,
-    ) -> Result<Self, SpawnError> {
-        let order = Order::Run(Run {
-            program: prepared.program.clone(),
-            argv: prepared.argv.clone(),
-            env: prepared.env.clone(),
-            kill_bound,
-            script: if script.is_some() {
-                Script::Attached
-            } else {
-                Script::None
-            },
-            limited: if limits.is_none() {
-                Limited::No
-            } else {
-                Limited::Yes
-            },
-        });
-        let bytes = order.encode();
-        let stdio = prepared.stdio.iter().map(AsFd::as_fd);
-        let borrowed = stdio
-            .chain([prepared.directory.as_fd()])
-            .chain(script.map(AsFd::as_fd));
-        let mut message = MessageWithFiles {
-            bytes,
-            borrowed: borrowed.collect(),
-            file: None,
-        };
-        if message.bytes.len() > MESSAGE_LIMIT {
-            message.put_into_file()?;
-        }
-        Ok(message)
-    }
-
-    /// Sends it, in a file if it is too long for this socket (`net.core.wmem_default` may be small). The inner error is
-    /// of the socket.
-    fn send(&mut self, socket: &OwnedFd, cgroup: Option<&Cgroup>) -> Result<Result<(), Errno>, SpawnError> {
-        match send(socket, &self.bytes, &self.descriptors(cgroup)) {
-            Err(Errno::MSGSIZE) if self.file.is_none() => {
-                self.put_into_file()?;
-                Ok(send(socket, &self.bytes, &self.descriptors(cgroup)))
-            }
-            sent => Ok(sent),
-        }
-    }
-
-    fn put_into_file(&mut self) -> Result<(), SpawnError> {
-        self.file = Some(memory_file(&self.bytes)?);
-        self.bytes = Order::RunFromFile.encode();
-        Ok(())
-    }
-
-    fn descriptors<'b>(&'b self, cgroup: Option<&'b Cgroup>) -> Vec<BorrowedFd<'b>> {
-        let mut descriptors = self.borrowed.clone();
-        descriptors.extend(cgroup.map(AsFd::as_fd));
-        descriptors.extend(self.file.as_ref().map(AsFd::as_fd));
-        descriptors
-    }
 }
 
 /// What was heard first of a program that was started.
@@ -269,7 +184,7 @@ enum Place {
 ///
 /// A command can kill its guard before that has told anything. The program was started all the same, so this is no
 /// failure to start; all that is not known is its number, and the guard's stands for it.
-fn await_start(ready: &Ready, supervisor: &Supervisor, prepared: &Prepared) -> Result<Heard, SpawnError> {
+fn await_start(ready: &Ready, pool: &Pool, prepared: &Prepared) -> Result<Heard, SpawnError> {
     let mut place = Place::AsOrdered;
     loop {
         let report = match receive(&ready.socket, Wait::No) {
@@ -277,7 +192,7 @@ fn await_start(ready: &Ready, supervisor: &Supervisor, prepared: &Prepared) -> R
             Ok(Received::Nothing) => {
                 if !wait_for(&ready.socket) {
                     ready.go_on();
-                    supervisor.go_on();
+                    pool.go_on();
                 }
                 continue;
             }
@@ -309,7 +224,7 @@ fn await_start(ready: &Ready, supervisor: &Supervisor, prepared: &Prepared) -> R
 fn refusal(stage: Stage, errno: i32, prepared: &Prepared) -> SpawnError {
     let source = io::Error::from_raw_os_error(errno);
     match stage {
-        Stage::Spawn => blame(source, &prepared.asked, prepared.directory.as_fd()),
+        Stage::Spawn => prepared.blame(source),
         Stage::Script => SpawnError::resources("a view of the command in /proc", source),
         Stage::Order => SpawnError::resources("a process", source),
         Stage::Cgroup if is_shortage(&source) => SpawnError::resources("a process", source),
@@ -318,41 +233,3 @@ fn refusal(stage: Stage, errno: i32, prepared: &Prepared) -> SpawnError {
         }),
     }
 }
-
-/// The command, such that a command substitution gives all of it that means anything: that drops newlines at the
-/// end, and a backslash before them would then be one that continues nothing.
-fn script_file(command: OsString) -> Result<OwnedFd, SpawnError> {
-    let mut text = command.into_vec();
-    if text.contains(&0) {
-        return Err(SpawnError::Nul {
-            what: "command".to_owned(),
-        });
-    }
-    let end = text
-        .iter()
-        .rposition(|byte| *byte != b'\n')
-        .map_or(0, |last| last + 1);
-    let backslashes = text
-        .iter()
-        .take(end)
-        .rev()
-        .take_while(|byte| **byte == b'\\')
-        .count();
-    if end < text.len() && backslashes % 2 == 1 {
-        text.truncate(end - 1);
-    }
-    memory_file(&text)
-}
-
-fn memory_file(content: &[u8]) -> Result<OwnedFd, SpawnError> {
-    let refused = |error| SpawnError::resources("a file in memory", error);
-    let mut file = memfd_create("dsh", MemfdFlags::CLOEXEC)
-        .map(File::from)
-        .map_err(|errno: Errno| refused(errno.into()))?;
-    file.write_all(content).map_err(refused)?;
-    io::Seek::rewind(&mut file).map_err(refused)?;
-    Ok(file.into())
-}
-
-#[cfg(test)]
-mod tests;

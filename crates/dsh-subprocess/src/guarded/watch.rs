@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
+use super::Guarded;
 use super::outside::{Outcome, Outside};
-use super::{Progress, Watched};
+use super::pool::Ready;
 use crate::cgroup::{Hits, Population, Room};
+use crate::ending::Killing;
 use crate::facts::{LeaderExit, Member, Proof, TreeEnd};
 use crate::feed::{Fed, Feed};
-use crate::guard::ending::Killing;
-use crate::guard::wire::{After, Received, Report, Wait, receive};
-use crate::guarded::Guarded;
+use crate::keeper::{Progress, Watched};
 use crate::limits::{LimitReached, Limits};
 use crate::pace::Pace;
 use crate::platform;
-use crate::supervisor::Ready;
+use crate::wire::{After, Received, Report, Wait, receive};
 
 /// When a guard is replaced whose command goes on and on.
 const REPLACE_AFTER: Duration = Duration::from_millis(20);
@@ -76,7 +76,7 @@ impl Watched for Line {
             }
             progress => {
                 self.replace_at = None;
-                self.guarded.supervisor.replace();
+                self.guarded.pool.replace();
                 progress
             }
         }
@@ -165,7 +165,7 @@ impl Line {
             Report::Empty { status, guard } => {
                 let asked = self.guarded.part();
                 if asked.is_none() && guard == After::Waits && self.replace_at.take().is_some() {
-                    self.guarded.supervisor.give_back(Arc::clone(&self.guard));
+                    self.guarded.pool.give_back(Arc::clone(&self.guard));
                 }
                 let leader = status.map(LeaderExit::from_status);
                 self.end(leader, Vec::new(), Proof::Guard);
@@ -265,7 +265,7 @@ impl Line {
             if !matches!(self.patience, Patience::Outside(_)) {
                 self.guard.signal(Signal::CONT);
             }
-            self.guarded.supervisor.go_on();
+            self.guarded.pool.go_on();
             if let (Some(room), true) = (&self.room, asked.kill_at.is_some_and(|at| at <= now)) {
                 // The guard does so itself if it can.
                 room.kill();

@@ -110,7 +110,7 @@ fn children_are_found_without_the_lists_of_the_kernel() {
 /// stranger's by the time of the signal.
 #[test]
 fn a_stranger_that_takes_the_number_of_a_member_is_not_signalled() {
-    let test = "guard::members::tests::a_stranger_that_takes_the_number_of_a_member_is_not_signalled";
+    let test = "members::tests::a_stranger_that_takes_the_number_of_a_member_is_not_signalled";
     in_pid_namespace(test, || {
         let mut member = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = Pid::from_child(&member);
@@ -131,7 +131,7 @@ fn a_stranger_that_takes_the_number_of_a_member_is_not_signalled() {
 
 #[test]
 fn a_stranger_that_takes_a_number_that_was_listed_is_no_member() {
-    let test = "guard::members::tests::a_stranger_that_takes_a_number_that_was_listed_is_no_member";
+    let test = "members::tests::a_stranger_that_takes_a_number_that_was_listed_is_no_member";
     in_pid_namespace(test, || {
         let mut shell = Command::new("bash")
             .args(["-c", "sleep 60 & wait; echo reaped; read -r _"])

@@ -1,3 +1,4 @@
+use super::codec::NAMED_SURVIVORS;
 use super::*;
 
 #[test]

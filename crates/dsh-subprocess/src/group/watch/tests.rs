@@ -1,11 +1,8 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-use tokio::sync::watch;
-
 use super::*;
 use crate::group::Group;
-use crate::tree::Status;
 
 /// Ends with the test, however that ends.
 struct Sleeper(Child);
@@ -18,20 +15,16 @@ impl Drop for Sleeper {
 }
 
 /// A tree that no signal reaches, to be killed since `start`.
-fn immune(start: Instant, kill_bound: Duration) -> (Sleeper, Arc<Shared>, Ward) {
+fn immune(start: Instant, kill_bound: Duration) -> (Sleeper, Arc<Grouped>, Ward) {
     let child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
     let leader = Pid::from_child(&child);
     let group = Group::immune(leader, Stop::Grace { kill_at: Some(start) });
-    let shared = Arc::new(Shared {
-        group,
-        status: watch::channel(Status::default()).0,
-        kill_bound,
-    });
+    let shared = Arc::new(Grouped::new(group, kill_bound));
     let ward = Ward::new(Arc::clone(&shared), None);
     (Sleeper(child), shared, ward)
 }
 
-fn end(shared: &Shared) -> Option<TreeEnd> {
+fn end(shared: &Grouped) -> Option<TreeEnd> {
     shared.status.borrow().end.clone()
 }
 

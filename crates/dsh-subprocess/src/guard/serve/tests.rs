@@ -1,5 +1,7 @@
 use nix::sys::signal::{SigSet, Signal, raise};
 
+use rustix::process::getpid;
+
 use super::*;
 
 /// A guard of whose tree nobody is left.

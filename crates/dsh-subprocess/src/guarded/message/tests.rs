@@ -3,7 +3,8 @@ use std::io::Read;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 
 use super::*;
-use crate::guard::wire::pair;
+use crate::spec::ProcessSpec;
+use crate::wire::{Received, Wait, pair, receive};
 
 /// The kernel's default may be as small as this.
 const SMALL: usize = 4608;
@@ -13,8 +14,7 @@ fn an_order_too_long_for_its_socket_goes_in_a_file() {
     let mut spec = ProcessSpec::new("/bin/true", "/");
     spec.args = vec!["#".repeat(20_000).into()];
     let prepared = Prepared::new(spec).unwrap();
-    let mut message =
-        MessageWithFiles::new(&prepared, None, Duration::from_secs(1), &Limits::default()).unwrap();
+    let mut message = Message::new(&prepared, None, Duration::from_secs(1), &Limits::default()).unwrap();
     let whole = message.bytes.clone();
     assert!(message.file.is_none(), "short enough for any ordinary socket");
 
