@@ -18,6 +18,7 @@ mod command;
 mod end;
 mod escape;
 mod harness;
+mod limits;
 mod many;
 mod random;
 mod reuse;
