@@ -20,6 +20,7 @@ mod escape;
 mod harness;
 mod limits;
 mod many;
+mod outlived;
 mod random;
 mod reuse;
 mod shortage;
