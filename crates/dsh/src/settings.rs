@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use dsh_agent_core::{AgentCore, Config, ConfigError};
+use dsh_agent_core::{Config, ConfigError};
+use dsh_llm::ModelRegistry;
 
 use crate::Failure;
 use crate::cli::ConfigAction;
 use crate::output::say;
+use crate::services;
 
 /// The configuration in force.
 ///
@@ -36,7 +38,7 @@ fn surface(config: Config) -> Result<String, Failure> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let core = AgentCore::assemble(config)?;
+        let core = services::assemble(config, ModelRegistry::new())?;
         let context = core.context();
         let prompt = context.prompts.assemble()?;
         let surface =
