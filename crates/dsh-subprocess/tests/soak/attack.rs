@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use dsh_subprocess::{LeaderExit, Proof};
+use dsh_subprocess::{Cgroups, LeaderExit, Proof};
 use dsh_testkit::eventually;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{Marked, launcher, run};
+use crate::common::{Marked, launcher, launcher_with, run};
 
 const TIMES: u32 = 10;
 const SUPERVISOR: &str = "read -r _ _ _ supervisor _ < /proc/$PPID/stat";
@@ -64,7 +64,7 @@ fn a_guard_that_is_stopped_without_end_leaves_nobody() {
 #[test]
 fn guard_and_supervisor_killed_at_once_are_told_and_replaced() {
     run(async {
-        let launcher = launcher();
+        let launcher = launcher_with(Cgroups::Off);
         for _ in 0..TIMES {
             let script =
                 format!("{SUPERVISOR}; kill -STOP $supervisor; kill -9 $PPID $supervisor; exec sleep 20");
