@@ -94,6 +94,7 @@ fn a_killed_program_leaves_no_cgroup() {
         harness.wait().unwrap();
         eventually_within("nobody", Duration::from_secs(3), || marker.survivors().is_empty()).await;
         eventually("no cgroup", || !home.exists()).await;
+        eventually("an empty base", || fs::remove_dir(&base.path).is_ok()).await;
         // Only the cgroup told its guard that there was one more.
         assert_eq!(base.stranger.wait().unwrap().to_string(), "signal: 9 (SIGKILL)");
     });
@@ -128,5 +129,7 @@ fn what_outlived_program_supervisor_and_guard_ends_with_the_next_start() {
         start(&launcher, "exit 0").await;
         eventually("nobody", || marker.survivors().is_empty()).await;
         eventually("no cgroup", || !home.exists()).await;
+        drop(launcher);
+        eventually("an empty base", || fs::remove_dir(&base.path).is_ok()).await;
     });
 }
