@@ -7,10 +7,14 @@
 //!
 //! **Invariants**
 //!
-//! 1. Only this thread reaps what it watches, and only by the pid of a leader or a supervisor: never `waitpid(-1)`.
-//! 2. A tree is dropped from the list only when its group was let go, so every leader is reaped.
+//! 1. Only this thread reaps what it watches, and only a leader or a supervisor that it names: never `waitpid(-1)`.
+//! 2. What is watched is dropped from the list only when it says that nothing is left: a group when it was let go, so
+//!    every leader is reaped; a guarded tree when its end was told, so its cgroup is removed after that.
 //! 3. A handle changes what it shares with the thread first and wakes it second; the thread clears the
 //!    wake-up first and looks second. So no change is slept over.
+//!
+//! The lock of arrivals is held over a push or a take; no other is taken under it. A step takes the lock of its tree, and
+//! after that the one of the pool of guards, never both.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -40,6 +44,7 @@ pub(crate) trait Watched: Send {
     fn poll_descriptors<'a>(&'a self, descriptors: &mut Vec<PollFd<'a>>);
 }
 
+/// What a step came to.
 pub(crate) enum Progress {
     /// There is nothing left to watch.
     Gone,

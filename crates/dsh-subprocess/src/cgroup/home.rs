@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, flock, mkdirat};
@@ -117,14 +118,18 @@ impl Home {
 }
 
 /// Makes a directory under a name that nobody has, and says which.
+///
+/// Never under one that this program has had before. A supervisor of it removes its home by name, having seen it by its
+/// descriptor, and may do so late: after this program has removed that home, too, and made this one.
 fn make_in(base: &OwnedFd) -> io::Result<String> {
-    let mut number: u32 = 0;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());
         match mkdirat(base, &name, Mode::from_raw_mode(0o755)) {
             Ok(()) => return Ok(name),
-            // Another supervisor of this program has it, or one that a lost program of this number left behind.
-            Err(Errno::EXIST) => number = number.saturating_add(1),
+            // A lost program had the number of this one and left it behind.
+            Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
