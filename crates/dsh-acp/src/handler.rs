@@ -12,6 +12,7 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, JsonRpcResponse};
+use dsh_agent::Agent;
 use dsh_llm::ContentBlock;
 use dsh_session::{Message, MessageSource, Session, SessionId};
 
@@ -20,6 +21,7 @@ use crate::config::MODEL;
 use crate::connection::{Capabilities, Connection};
 use crate::error::{invalid, not_found};
 use crate::feed::Notices;
+use crate::prompt::PromptSlot;
 use crate::sessions::Open;
 use crate::transcript::Telling;
 
@@ -128,10 +130,7 @@ impl Connection {
 
     pub(crate) fn cancel(&self, request: &CancelNotification) {
         match self.session(&request.session_id.0) {
-            Ok(open) => {
-                open.prompt.cancel();
-                open.led.agent().cancel(CANCEL);
-            }
+            Ok(open) => stop(&open.prompt, open.led.agent()),
             Err(error) => tracing::debug!("acp: nothing to cancel: {error}"),
         }
     }
@@ -183,6 +182,7 @@ pub(crate) async fn answer<T: JsonRpcResponse>(
 fn begin(open: &Open, content: Vec<ContentBlock>, responder: Responder<PromptResponse>) -> Result<(), Error> {
     let agent = open.led.agent().clone();
     let from = agent.session().len();
+    let withdrawn = responder.cancellation();
     if let Some(responder) = open.prompt.take(responder, from) {
         return responder
             .respond_with_error(invalid("a prompt of this session is in flight: cancel it first"));
@@ -197,11 +197,24 @@ fn begin(open: &Open, content: Vec<ContentBlock>, responder: Responder<PromptRes
     }
     let prompt = Arc::clone(&open.prompt);
     let watch = open.running.track_future(async move {
-        agent.when_idle().await;
+        tokio::select! {
+            biased;
+            () = agent.when_idle() => {}
+            // By `$/cancel_request`.
+            () = withdrawn.cancelled() => {
+                stop(&prompt, &agent);
+                agent.when_idle().await;
+            }
+        }
         prompt.at_rest(from, &agent.session().events_from(from));
     });
     open.spawn("acp prompt", watch);
     Ok(())
+}
+
+fn stop(prompt: &PromptSlot, agent: &Agent) {
+    prompt.cancel();
+    agent.cancel(CANCEL);
 }
 
 fn capabilities(editor: &ClientCapabilities) -> Capabilities {

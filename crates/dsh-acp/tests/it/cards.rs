@@ -61,10 +61,10 @@ async fn a_command_is_text_for_every_other_editor() {
 #[tokio::test]
 async fn a_start_in_the_background_is_no_terminal() {
     let capable = json!({"_meta": {"terminal_output": true}});
-    let (begun, ended) = cards(capable, starts("true")).await;
+    let (begun, ended) = cards(capable, starts("sleep 300")).await;
     assert_eq!(
         (&begun["title"], &begun["rawInput"]),
-        (&json!("true"), &json!("true"))
+        (&json!("sleep 300"), &json!("sleep 300"))
     );
     assert_eq!((&begun["kind"], begun.get("_meta")), (&json!("execute"), None));
     let text = ended["content"][0]["content"]["text"].as_str().unwrap();

@@ -10,6 +10,7 @@ use dsh_agent_loop::ModelChoice;
 use dsh_llm::{ModelAdapter, ModelRegistry};
 use dsh_llm_scripted::ScriptedAdapter;
 use dsh_scope::Scope;
+use dsh_testkit::Gate;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
@@ -35,6 +36,7 @@ pub(crate) struct Editor {
     output: Option<Lines<BufReader<DuplexStream>>>,
     answers: Vec<Value>,
     served: oneshot::Receiver<Served>,
+    dropped: Gate,
     next_id: i64,
     cwd: PathBuf,
     _scope: Scope,
@@ -93,10 +95,18 @@ impl House {
             sessions: self.file("sessions"),
             models: vec![ModelChoice::new("scripted", "other")],
         };
+        let dropped = Gate::new();
+        let drop_now = dropped.clone();
         scope
             .spawn("agent", async move {
-                let result = serve(&core, agent_input, agent_output, stopped, settings).await;
-                let _ = done.send(result.expect("the connection opens"));
+                let serving = serve(&core, agent_input, agent_output, stopped, settings);
+                tokio::select! {
+                    biased;
+                    () = drop_now.opened() => {}
+                    served = serving => {
+                        let _ = done.send(served.expect("the connection opens"));
+                    }
+                }
             })
             .expect("the scope is open");
         Editor {
@@ -107,6 +117,7 @@ impl House {
             output: Some(BufReader::new(output).lines()),
             answers: Vec::new(),
             served,
+            dropped,
             next_id: 0,
             cwd: self.cwd().to_owned(),
             _scope: scope,
@@ -282,6 +293,23 @@ impl Editor {
             .await
             .expect("serve returns")
             .expect("serve ended")
+    }
+
+    /// Drops the future that serves.
+    pub(crate) async fn drop_agent(&mut self) {
+        self.dropped.open();
+        let served = (&mut self.served).await;
+        assert!(served.is_err(), "it did not end by itself: {served:?}");
+    }
+
+    /// The sessions that were opened, by what is still to be read.
+    pub(crate) async fn sessions(&mut self) -> Vec<String> {
+        self.rest().await;
+        let ids = self
+            .answers
+            .iter()
+            .filter_map(|answer| answer["result"]["sessionId"].as_str());
+        ids.map(str::to_owned).collect()
     }
 
     /// Whether an answer to the request was read.

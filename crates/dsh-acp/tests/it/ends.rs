@@ -78,6 +78,34 @@ async fn it_ends_with_the_services() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_opened_while_all_are_closed_is_closed_too() {
+    let house = House::new(json!([]));
+    let mut editor = house.session().await;
+    // The requests are taken in before the end of input is.
+    for _ in 0..20 {
+        let params = json!({"cwd": house.cwd(), "mcpServers": []});
+        editor.request("session/new", params).await;
+    }
+    editor.close_input();
+    assert_eq!(editor.served().await, Served::InputEnded);
+    // Every agent that was made is gone: its scope would hold up the shutdown, and its name is free.
+    let sessions: Vec<_> = editor.sessions().await;
+    for session in sessions {
+        let id = dsh_session::SessionId::new(session);
+        assert!(house.core.context().agents.get(&id).is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_dropped_ends_with_the_services() {
+    let house = house();
+    let (mut editor, _) = busy(&house).await;
+    editor.drop_agent().await;
+    house.core.shutdown().await;
+    assert_gone(&house);
+}
+
+#[tokio::test]
 async fn an_editor_that_reads_nothing_holds_nothing_up_at_the_end() {
     let big = "x".repeat(2_000);
     let house = House::new(json!([

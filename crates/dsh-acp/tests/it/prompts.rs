@@ -97,6 +97,22 @@ async fn one_prompt_at_a_time_and_a_cancelled_one_says_so() {
 }
 
 #[tokio::test]
+async fn a_prompt_that_is_withdrawn_is_cancelled() {
+    let house = House::new(json!([{"text": "I begin ", "hang": true}, {"text": "again"}]));
+    let mut editor = house.session().await;
+    let id = editor.begin("go").await;
+    editor
+        .update(|update| update["sessionUpdate"] == "agent_message_chunk")
+        .await;
+    let params = json!({"requestId": id});
+    editor
+        .send(json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": params}))
+        .await;
+    assert_eq!(editor.answer(id).await["result"]["stopReason"], "cancelled");
+    assert_eq!(editor.prompt("go on").await["result"]["stopReason"], "end_turn");
+}
+
+#[tokio::test]
 async fn a_prompt_behind_a_notice_turn_is_answered_for_itself() {
     let directory = tempfile::TempDir::new().unwrap();
     let go_on = directory.path().join("go-on");
