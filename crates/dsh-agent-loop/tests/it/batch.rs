@@ -217,8 +217,8 @@ async fn a_rolling_pool_starts_the_next_call_when_any_has_ended() {
     assert_eq!(room.asked()[1][2..], ["c1=a", "c2=b", "c3=c"]);
 }
 
-/// May overlap once the gate is open.
-struct Fickle(Gate);
+/// May overlap once the first gate is open; says by the second that it runs.
+struct Fickle(Gate, Gate);
 
 #[async_trait]
 impl Tool for Fickle {
@@ -240,6 +240,7 @@ impl Tool for Fickle {
     }
 
     async fn call(&self, _: Value, ctx: ToolContext) -> Result<ToolOutput, ToolError> {
+        self.1.open();
         ctx.token.cancelled().await;
         Err(ToolError::new("cancelled"))
     }
@@ -251,15 +252,36 @@ async fn core46_whether_a_call_may_overlap_is_asked_again_after_those_before_it(
     let x = room.tool("x", Concurrency::Exclusive);
     let b = room.tool("b", Concurrency::Parallel);
     let now = Gate::new();
-    room.tools
-        .register(&room.scope, Arc::new(Fickle(now.clone())))
-        .unwrap();
+    let fickle = Fickle(now.clone(), Gate::new());
+    room.tools.register(&room.scope, Arc::new(fickle)).unwrap();
     let agent = room.agent().await;
     agent.agent().follow_up(user("go")).unwrap();
     x.entered.opened().await;
     now.open();
     x.gate.open();
     b.entered.opened().await;
+    agent.agent().cancel("it overlaps");
+    agent.agent().when_idle().await;
+    room.check_requests(agent.agent());
+}
+
+#[tokio::test]
+async fn core46_a_call_that_may_overlap_by_now_does_not_wait_for_all_before_it() {
+    let room = Room::new([calls(&[("c1", "a", ""), ("c2", "b", ""), ("c3", "fickle", "")])]);
+    let (a, b) = (
+        room.tool("a", Concurrency::Parallel),
+        room.tool("b", Concurrency::Parallel),
+    );
+    let (now, runs) = (Gate::new(), Gate::new());
+    let fickle = Fickle(now.clone(), runs.clone());
+    room.tools.register(&room.scope, Arc::new(fickle)).unwrap();
+    let agent = room.agent().await;
+    agent.agent().follow_up(user("go")).unwrap();
+    b.entered.opened().await;
+    assert!(!runs.is_open());
+    now.open();
+    a.gate.open();
+    eventually("it runs beside b", || runs.is_open()).await;
     agent.agent().cancel("it overlaps");
     agent.agent().when_idle().await;
     room.check_requests(agent.agent());

@@ -120,6 +120,14 @@ async fn in_the_child(path: &Path) {
     ];
     assert_eq!(story(agent.agent())[4..], expected);
     let events = agent.agent().session().events();
+    let codes: Vec<Option<&str>> = events
+        .iter()
+        .filter_map(|event| match &event.data {
+            EventData::ToolResult { error, .. } => Some(error.as_ref().map(|error| error.code.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(codes, [None, Some("TOOL_ABORTED"), Some("ABORTED")]);
     let EventData::TurnEnd {
         reason: TurnEnd::Error { code, message, .. },
         ..
