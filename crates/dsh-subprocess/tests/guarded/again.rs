@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use dsh_subprocess::{Launcher, LeaderExit, Proof, Spawned};
+use dsh_subprocess::{Launcher, LeaderExit, ProcessSpec, Proof, Spawned};
 
 use crate::common::{NEVER, bash, launcher, run, start, text};
 
@@ -89,28 +89,34 @@ fn a_tree_that_is_over_shows_nobody_of_the_next_one() {
 #[test]
 fn nothing_of_a_command_stays_in_the_memory_of_its_guard() {
     run(async {
-        let launcher = launcher();
-        let secret = format!("secret-{}-of-the-first", std::process::id());
-        // What is looked for is found in a guard that serves.
-        let mut spec = bash("read -r; echo $PPID");
-        spec.stdin = dsh_subprocess::Stdin::Data(b"\n".to_vec());
-        spec.env.push(("SECRET".into(), secret.clone().into()));
-        for _ in 0..50 {
-            let Spawned { tree, stdout, .. } = launcher.spawn(spec.clone()).await.unwrap();
-            tree.ended().await;
-            let guard: u32 = text(stdout).await.trim().parse().unwrap();
-            // A guard that was replaced is gone.
-            if let Some(memory) = memory(guard) {
-                assert!(memory.len() > 10_000, "its memory can be read");
-                let found = memory
-                    .windows(secret.len())
-                    .any(|bytes| bytes == secret.as_bytes());
-                assert!(!found, "the environment of a command that is over");
-                return;
-            }
+        // The second order is too long for a message: it comes in a file.
+        for padding in ["", &"x".repeat(100_000)] {
+            let secret = format!("secret-{}-of-the-first", std::process::id());
+            let mut spec = bash("read -r; echo $PPID");
+            spec.stdin = dsh_subprocess::Stdin::Data(b"\n".to_vec());
+            spec.env.push(("PADDING".into(), padding.into()));
+            spec.env.push(("SECRET".into(), secret.clone().into()));
+            let memory = memory_of_its_guard(&launcher(), &spec).await;
+            assert!(memory.len() > 10_000, "its memory can be read");
+            let found = memory
+                .windows(secret.len())
+                .any(|bytes| bytes == secret.as_bytes());
+            assert!(!found, "the environment of a command that is over");
         }
-        panic!("no guard stays");
     });
+}
+
+/// What a guard that waits again has in memory after a command. One that was replaced is gone, so it is tried again.
+async fn memory_of_its_guard(launcher: &Launcher, spec: &ProcessSpec) -> Vec<u8> {
+    for _ in 0..50 {
+        let Spawned { tree, stdout, .. } = launcher.spawn(spec.clone()).await.unwrap();
+        tree.ended().await;
+        let guard: u32 = text(stdout).await.trim().parse().unwrap();
+        if let Some(memory) = memory(guard) {
+            return memory;
+        }
+    }
+    panic!("no guard stays");
 }
 
 /// What a process may have written.
