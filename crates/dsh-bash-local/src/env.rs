@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 
 use dsh_bash::BashSpec;
 
+use crate::LocalBashConfig;
+
 /// What makes programs print plain text and never wait for somebody at a terminal.
 const OVERRIDES: [(&str, &str); 5] = [
     ("NO_COLOR", "1"),
@@ -25,15 +27,17 @@ const SHELL_START: [&str; 3] = ["BASH_ENV", "SHELLOPTS", "BASHOPTS"];
 /// variables, its managed ones; later ones win.
 pub(crate) fn child_env(
     ambient: impl IntoIterator<Item = (OsString, OsString)>,
-    allow: &[String],
+    config: &LocalBashConfig,
     spec: &BashSpec,
 ) -> BTreeMap<OsString, OsString> {
+    let is_in = |names: &[String], name: &OsStr| names.iter().any(|listed| *name == **listed);
     let kept = ambient.into_iter().filter(|(name, value)| {
         // A name that some parent began with `=` is one that no process can be given.
         let passable = !name.as_encoded_bytes().contains(&b'=');
         passable
             && !is_managed(name)
-            && (allow.iter().any(|allowed| *name == **allowed) || !is_scrubbed(name, value))
+            && !is_in(&config.deny_env, name)
+            && (is_in(&config.allow_env, name) || !is_scrubbed(name, value))
     });
     let overrides = OVERRIDES.iter().map(|(name, value)| (name.into(), value.into()));
     let own = spec

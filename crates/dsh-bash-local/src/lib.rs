@@ -37,7 +37,7 @@
 //!
 //! and then gets `NO_COLOR=1`, `TERM=dumb`, `PAGER=cat`, `GIT_PAGER=cat`, `GIT_TERMINAL_PROMPT=0` and the spec's own
 //! variables, which win over all of this. `allow_env` names what must come through (`KEYBOARD_LAYOUT`, say); it cannot
-//! name `DSH_*`. `deny_env` names what must not.
+//! name `DSH_*`. `deny_env` names what must not, and wins over it.
 //!
 //! **Limits.** This keeps credentials out of sight, it is no wall. It does not see a credential whose name and value
 //! look like nothing of the above, nor one in a file that a command may read. The program's own environment stays

@@ -120,9 +120,7 @@ impl LocalBash {
 
     fn process_spec(&self, spec: &BashSpec) -> ProcessSpec {
         let core = &self.core;
-        let denied = |name: &OsString| core.config.deny_env.iter().any(|denied| *name == **denied);
-        let ambient = core.ambient.iter().filter(|(name, _)| !denied(name));
-        let env = child_env(ambient.cloned(), &core.config.allow_env, spec);
+        let env = child_env(core.ambient.iter().cloned(), &core.config, spec);
         ProcessSpec {
             bash_command: Some((&spec.command).into()),
             env: env.into_iter().collect(),

@@ -18,9 +18,16 @@ fn spec() -> BashSpec {
 
 /// The names that reach the command, out of `ambient`.
 fn passed(ambient: &[(&str, &str)], allow: &[&str]) -> Vec<String> {
-    let allow: Vec<String> = allow.iter().map(ToString::to_string).collect();
+    let config = LocalBashConfig {
+        allow_env: allow.iter().map(ToString::to_string).collect(),
+        ..LocalBashConfig::default()
+    };
+    passed_by(ambient, &config)
+}
+
+fn passed_by(ambient: &[(&str, &str)], config: &LocalBashConfig) -> Vec<String> {
     let pairs = ambient.iter().map(|(name, value)| (name.into(), value.into()));
-    let env = child_env(pairs, &allow, &spec());
+    let env = child_env(pairs, config, &spec());
     let asked: Vec<OsString> = ambient.iter().map(|(name, _)| name.into()).collect();
     env.into_keys()
         .filter(|name| asked.contains(name))
@@ -41,6 +48,17 @@ fn c38_credential_names_are_removed_in_any_case() {
         ("LANG", "C"),
     ];
     assert_eq!(passed(&ambient, &[]), ["HOME", "LANG"]);
+}
+
+#[test]
+fn a_denied_name_is_removed_even_if_it_is_allowed() {
+    let config = LocalBashConfig {
+        allow_env: vec!["API_KEY".into(), "OTHER_KEY".into()],
+        deny_env: vec!["API_KEY".into(), "HARMLESS".into()],
+        ..LocalBashConfig::default()
+    };
+    let ambient = ["API_KEY", "OTHER_KEY", "HARMLESS", "HARMLESS_TOO"].map(|name| (name, "x"));
+    assert_eq!(passed_by(&ambient, &config), ["HARMLESS_TOO", "OTHER_KEY"]);
 }
 
 #[test]
@@ -123,7 +141,11 @@ fn c22_own_variables_win_over_overrides_and_scrub() {
         ..spec()
     };
     let ambient = [("SERVICE_TOKEN", "ambient"), ("TERM", "vt100"), ("NO_COLOR", "0")];
-    let env = child_env(ambient.iter().map(|(n, v)| (n.into(), v.into())), &[], &spec);
+    let env = child_env(
+        ambient.iter().map(|(n, v)| (n.into(), v.into())),
+        &LocalBashConfig::default(),
+        &spec,
+    );
     assert_eq!(env[OsStr::new("TERM")], "xterm");
     assert_eq!(env[OsStr::new("SERVICE_TOKEN")], "given");
     assert_eq!(env[OsStr::new("NO_COLOR")], "1");
@@ -134,7 +156,11 @@ fn c22_own_variables_win_over_overrides_and_scrub() {
 fn names_that_are_no_text_pass_unchanged() {
     use std::os::unix::ffi::OsStringExt;
     let name = OsString::from_vec(vec![b'A', 0xff]);
-    let env = child_env([(name.clone(), OsString::from_vec(vec![0xfe]))], &[], &spec());
+    let env = child_env(
+        [(name.clone(), OsString::from_vec(vec![0xfe]))],
+        &LocalBashConfig::default(),
+        &spec(),
+    );
     assert_eq!(env[&name], OsString::from_vec(vec![0xfe]));
 }
 

@@ -21,6 +21,7 @@ fn c50_every_wrong_value_is_named_at_once() {
         cgroup: None,
         cwd: Some("".into()),
         allow_env: ["", "A=B", "A\0", "dsh_home", "FINE_KEY"].map(Into::into).into(),
+        deny_env: Vec::new(),
     };
     let Err(InstallError::Config(errors)) = LocalBash::install(&Scope::root("test"), config) else {
         unreachable!()
