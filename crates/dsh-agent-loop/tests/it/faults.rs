@@ -14,7 +14,7 @@ use dsh_tools::{
 };
 use serde_json::{Value, json};
 
-use crate::played::{Reply, Room, ask, calls, says, story, user};
+use crate::played::{Reply, Room, ask, calls, inject, says, story, user};
 
 fn last_end(room: &Room) -> TurnEnd {
     let agent = room.agents.get(&dsh_session::SessionId::new("s-1")).unwrap();
@@ -189,6 +189,58 @@ async fn a_value_that_the_log_cannot_hold_is_left_out_and_the_turn_goes_on() {
         "{:?}",
         log.lines()
     );
+    room.check_requests(agent.agent());
+}
+
+#[tokio::test]
+async fn core56_what_cannot_be_logged_is_not_told_and_costs_no_driver() {
+    let room = Room::new([says("hello")]);
+    let agent = room.agent().await;
+    let session = agent.agent().session();
+    // Somebody else writes to the log, and leaves a turn open.
+    let trigger = dsh_session::TurnTrigger::Message;
+    session.append(EventData::TurnStart { turn: 1, trigger }).unwrap();
+    let log = LogCapture::start();
+    inject(agent.agent(), "n1");
+    dsh_testkit::eventually("a turn is tried", || log.contains("a turn was not begun")).await;
+    agent.agent().when_idle().await;
+    assert_eq!(agent.agent().inbox().pending(), 1, "it was not told");
+    session.wind_up(TurnEnd::Completed);
+    ask(&agent, "hi").await;
+    assert_eq!(room.asked(), [["n1", "hi"]]);
+    assert_eq!(last_end(&room), TurnEnd::Completed);
+}
+
+/// Ends its own turn in the log.
+struct Meddles(Arc<AtomicBool>);
+
+#[async_trait]
+impl Tool for Meddles {
+    fn definition(&self) -> ToolDefinition {
+        named("meddles")
+    }
+
+    async fn call(&self, _: Value, ctx: ToolContext) -> Result<ToolOutput, ToolError> {
+        ctx.caller.unwrap().session().wind_up(TurnEnd::Completed);
+        let told = Arc::clone(&self.0);
+        let told = Delivery::new(move || told.store(true, Ordering::SeqCst));
+        Ok(ToolOutput::text("done").delivers(told))
+    }
+}
+
+#[tokio::test]
+async fn core56_a_result_that_cannot_be_logged_delivers_nothing() {
+    let room = Room::new([calls(&[("c1", "meddles", ""), ("c2", "look", "")]), says("hello")]);
+    let look = room.tool("look", Concurrency::Exclusive);
+    let told = Arc::new(AtomicBool::new(false));
+    let meddles = Meddles(Arc::clone(&told));
+    room.tools.register(&room.scope, Arc::new(meddles)).unwrap();
+    let agent = room.agent().await;
+    ask(&agent, "go").await;
+    assert!(!told.load(Ordering::SeqCst), "the model will never have it");
+    assert!(!look.entered.is_open(), "nothing starts that cannot be logged");
+    ask(&agent, "again").await;
+    assert_eq!(last_end(&room), TurnEnd::Completed);
     room.check_requests(agent.agent());
 }
 
