@@ -153,7 +153,22 @@ async fn a_signal_in_the_middle_of_an_answer_and_of_a_command() {
 }
 
 #[tokio::test]
-async fn a_second_signal_skips_the_grace() {
+async fn a_signal_while_the_prompt_is_read() {
+    let room = Room::new();
+    room.script("model.json", server());
+    let script = "mkfifo prompt; sleep 600 >prompt & writer=$!; \"$0\" run --model scripted:model.json <prompt & run=$!; \
+                  until grep -q 'SigCgt:.*[2367abef]$' /proc/$run/status; do sleep 0.02; done; \
+                  kill -INT $run; wait $run; echo $? >status; kill $writer";
+    ran(room.shell(script)).await;
+    assert_eq!(
+        std::fs::read_to_string(room.file("status")).expect("a status"),
+        "130\n"
+    );
+    room.assert_empty();
+}
+
+#[tokio::test]
+async fn a_second_signal_skips_the_grace_of_a_run() {
     let room = Room::new();
     let config = "[bash]\ngrace_ms = 3600000\n";
     std::fs::write(room.home().join("config.toml"), config).expect("a file");

@@ -90,7 +90,9 @@ async fn stream_json_shows_everything_from_the_session_to_the_one_result() {
         })
     };
     let ended = place(json!({"type": "task", "status": "completed"})).expect("its end");
-    assert!(place(json!({"type": "task", "status": "running"})).expect("its start") < ended);
+    let started = place(json!({"type": "task", "status": "running"})).expect("its start");
+    assert!(place(json!({"type": "tool_call", "name": "bash"})).expect("the call") < started);
+    assert!(started < ended);
     assert!(ended < place(json!({"type": "notice"})).expect("a notice"));
     let without_tasks: String = ran
         .stdout
@@ -131,4 +133,36 @@ async fn the_prompt_may_come_from_stdin() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.stdout, b"Read.\n", "{told}");
     }
+}
+
+#[tokio::test]
+async fn on_a_terminal_one_line_says_what_goes_on_and_elsewhere_none_does() {
+    let room = Room::new();
+    room.script(
+        "model.json",
+        json!([starts("touch up; sleep 600"), {"text": "It runs.", "wait_for_file": "up"}]),
+    );
+    let script = "script -qefc \"$0 run serve --model scripted:model.json --linger 0 >said\" typescript";
+    let ran = tests::ran(room.shell(script)).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let shown = std::fs::read_to_string(room.file("typescript")).expect("what was shown");
+    for piece in [
+        "\x1b[?7lthinking\x1b[?7h\r\x1b[K\x1b[?7l",
+        "| bash-1 running",
+        "dsh: ended with the run: bash-1",
+    ] {
+        assert!(shown.contains(piece), "{piece:?} is not in {shown:?}");
+    }
+    let (_, end) = shown.rsplit_once("stopping\x1b[?7h").expect("the last line");
+    assert!(
+        end.starts_with("\r\x1b[K\nScript done"),
+        "it is erased: {shown:?}"
+    );
+    let said = std::fs::read_to_string(room.file("said")).expect("stdout");
+    assert_eq!(said, "It runs.\n");
+
+    room.script("model.json", json!([{"text": "It runs."}]));
+    let plain = room.run(&["serve", "--model", "scripted:model.json"]).await;
+    assert_eq!(plain.stderr, "");
+    room.assert_empty();
 }

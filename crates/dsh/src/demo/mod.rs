@@ -27,7 +27,7 @@ use transcript::Transcript;
 
 /// Runs the demonstration and returns its exit code: 0 when everything it showed was true, else 1; 130 or 143
 /// after a signal.
-pub(crate) async fn run(mut config: Config, hangup: Hangup) -> Result<u8, Failure> {
+pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
     let (signals, watcher) = Signals::listen(hangup)?;
     let room = tempfile::Builder::new().prefix("dsh-demo-").tempdir()?;
     let script = script::json(config.vocabulary, &room.path().join(script::GATE));
@@ -36,7 +36,12 @@ pub(crate) async fn run(mut config: Config, hangup: Hangup) -> Result<u8, Failur
     let mut models = ModelRegistry::new();
     // The first one: its name cannot be taken.
     let _ = models.register(NAME, model.clone());
-    config.approval.ask.clear();
+    // The story needs wakes, room for two tasks, and nobody who is asked.
+    let config = Config {
+        vocabulary: config.vocabulary,
+        bash: config.bash,
+        ..Config::default()
+    };
     let core = services::assemble(config, models)?;
     let work = async {
         let told = tokio::select! {

@@ -1,5 +1,6 @@
 //! From the first message to the moment when nothing is left to do.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use dsh_agent::Agent;
@@ -8,7 +9,7 @@ use dsh_agent_loop::{LedAgent, Live};
 use dsh_llm::text_of;
 use dsh_scope::ScopeClosed;
 use dsh_session::{Event, SessionFeed, TurnEnd};
-use dsh_tasks::{Serves, TaskRegistry};
+use dsh_tasks::{Serves, TaskRegistry, TaskSnapshot};
 use futures_util::FutureExt;
 use tokio::sync::{broadcast, mpsc};
 
@@ -23,9 +24,20 @@ pub(super) struct Run<'a> {
     led: &'a LedAgent,
     events: SessionFeed,
     live: broadcast::Receiver<Live>,
-    changes: mpsc::UnboundedReceiver<Task>,
+    changes: mpsc::UnboundedReceiver<Change>,
+    /// Changes that belong behind events that were not shown yet.
+    waiting: VecDeque<Change>,
+    /// The number of the next event to be shown.
+    shown: u64,
     linger: Duration,
     pub(super) report: Report,
+}
+
+/// A task that is new, or may have changed.
+struct Change {
+    task: Task,
+    /// How many events were logged by then.
+    logged: u64,
 }
 
 /// Why it is not followed any longer.
@@ -62,6 +74,8 @@ impl<'a> Run<'a> {
             events: agent.session().subscribe(),
             live: led.live(),
             changes,
+            waiting: VecDeque::new(),
+            shown: agent.session().len(),
             linger: Duration::from_secs(linger),
             report,
         })
@@ -89,12 +103,15 @@ impl<'a> Run<'a> {
 
     /// Shows what happened while everything was ended.
     pub(super) fn catch_up(&mut self) {
-        while let Ok(task) = self.changes.try_recv() {
-            self.report.task(task);
-        }
         self.report.closing();
         for event in self.logged() {
-            self.report.event(&event);
+            self.show(&event);
+        }
+        while let Ok(change) = self.changes.try_recv() {
+            self.waiting.push_back(change);
+        }
+        for change in std::mem::take(&mut self.waiting) {
+            self.report.task(change.task);
         }
     }
 
@@ -121,9 +138,41 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Shows an event, and before it what changed before it was logged: a task comes after the call that starts it, and its
+    /// end before the model is told of it.
+    fn show(&mut self, event: &Event) {
+        while let Ok(change) = self.changes.try_recv() {
+            self.waiting.push_back(change);
+        }
+        self.show_changes();
+        self.report.event(event);
+        self.shown = event.seq + 1;
+    }
+
+    /// Shows the changes that came before the next event.
+    fn show_changes(&mut self) {
+        while self
+            .waiting
+            .front()
+            .is_some_and(|change| change.logged <= self.shown)
+            && let Some(change) = self.waiting.pop_front()
+        {
+            self.report.task(change.task);
+        }
+    }
+
     /// What is in the log and was not looked at.
     fn logged(&mut self) -> Vec<Event> {
         self.events.next().now_or_never().unwrap_or_default()
+    }
+}
+
+impl Change {
+    fn of(task: &TaskSnapshot, owner: &Agent) -> Self {
+        Self {
+            task: Task::from(task),
+            logged: owner.session().len(),
+        }
     }
 }
 
@@ -132,19 +181,20 @@ pub(super) async fn follow(run: &mut Run<'_>, signals: &Signals) -> Followed {
     let rest = rest(run.tasks, run.led.agent(), run.linger);
     tokio::pin!(rest);
     loop {
+        run.show_changes();
         tokio::select! {
             biased;
             () = signals.stop.cancelled() => return Followed::Signalled,
             () = run.report.broken() => return Followed::Unread,
             events = run.events.next() => {
                 for event in &events {
-                    run.report.event(event);
+                    run.show(event);
                 }
                 if run.report.has_failed() {
                     return Followed::Failed;
                 }
             }
-            Some(task) = run.changes.recv() => run.report.task(task),
+            Some(change) = run.changes.recv() => run.waiting.push_back(change),
             Ok(live) = run.live.recv() => run.report.live(&live),
             followed = &mut rest => return followed,
         }
@@ -178,22 +228,22 @@ async fn rest(tasks: &TaskRegistry, agent: &Agent, linger: Duration) -> Followed
 fn watch_tasks(
     context: &ServiceContext,
     led: &LedAgent,
-) -> Result<mpsc::UnboundedReceiver<Task>, ScopeClosed<()>> {
+) -> Result<mpsc::UnboundedReceiver<Change>, ScopeClosed<()>> {
     let (changed, changes) = mpsc::unbounded_channel();
     let (tasks, agent, ended) = (context.tasks.clone(), led.agent().clone(), changed.clone());
-    let owner = agent.id().clone();
+    let owner = agent.clone();
     context.tasks.on_change(&context.scope, move |_| {
         for task in tasks.list(Some(&agent)) {
             // Nobody looks any more.
-            let _ = changed.send(Task::from(&task));
+            let _ = changed.send(Change::of(&task, &agent));
         }
     })?;
     // Also those that end with their owner, which are in no list any more.
     context
         .tasks
         .on_done(&context.scope, Serves::Everyone, move |done| {
-            if done.snapshot.owner.as_ref() == Some(&owner) {
-                let _ = ended.send(Task::from(&done.snapshot));
+            if done.snapshot.owner.as_ref() == Some(owner.id()) {
+                let _ = ended.send(Change::of(&done.snapshot, &owner));
             }
             Box::pin(async { Ok(()) })
         })?;

@@ -111,10 +111,9 @@ impl Terminal {
         for piece in pieces {
             match piece {
                 Piece::Status(status) if self.has_status => {
-                    if status != self.status {
-                        self.status = status;
-                        self.draw();
-                    }
+                    self.erase();
+                    self.status = status;
+                    self.draw();
                 }
                 Piece::Status(_) => {}
                 Piece::Note(note) => {
@@ -145,8 +144,8 @@ impl Terminal {
 
     /// Writes the status line without letting the terminal break it.
     fn draw(&self) {
-        if self.has_status {
-            let _ = write!(stderr(), "{ERASE}\x1b[?7l{}\x1b[?7h", self.status);
+        if !self.status.is_empty() {
+            let _ = write!(stderr(), "\x1b[?7l{}\x1b[?7h", self.status);
         }
     }
 }
