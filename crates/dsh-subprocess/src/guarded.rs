@@ -8,15 +8,15 @@
 //! **Invariant**: a guard that serves another command is out of reach of the trees that it served before. The thread
 //! that hears the end cuts the way to it under the lock, and it may be used again only if it was told nothing until then.
 
-mod start;
-
+// A start: the order, and who gets it.
 mod message;
 mod pool;
+mod start;
 
-mod watch;
-
+// What is heard and done after that.
 mod child;
 mod outside;
+mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

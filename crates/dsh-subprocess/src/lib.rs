@@ -101,7 +101,7 @@ mod starter;
 // Trees that are process groups.
 mod group;
 
-// Trees under guards: this program's side, the other processes' side.
+// Trees under guards: what runs in the guards, and what this program has of them.
 mod guard;
 #[cfg(target_os = "linux")]
 mod guarded;
