@@ -8,7 +8,8 @@
 //! - **Foreground.** The result is the text that [`dsh_bash::run`] led to: output, then one line per finding, the exit
 //!   last. A nonzero exit, a signal and a timeout are results; [`parse_exit`] reads the exit back. A cancelled call ends
 //!   the whole tree first and is an error.
-//!   The file that a long result names stays for the next 20 long ones, or until the tool goes.
+//!   The file that a long result names stays for the next 19 long ones, or for fewer if together they have more than
+//!   256 MiB, or until the tool goes.
 //! - **Background.** The process is started inside the registry's reservation: a refused start has started nothing. The
 //!   task runs until the *tree* is gone, not until the shell exits; between the two it says
 //!   `shell exited with code 0, 2 processes running`. `timeoutMs` is a deadline then. A
