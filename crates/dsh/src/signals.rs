@@ -64,7 +64,9 @@ impl Signals {
         };
         // Handled and not ignored: what is ignored, commands inherit. A write beyond a limit of file sizes then fails, as
         // one on a full disk does, instead of ending this process. The handler stays without its listener.
-        drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
+        drop(signal(SignalKind::from_raw(
+            rustix::process::Signal::XFSZ.as_raw(),
+        ))?);
         let watcher = signals.clone().watch(sources, hangup);
         Ok((signals, watcher))
     }
