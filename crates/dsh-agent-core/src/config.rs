@@ -82,7 +82,8 @@ pub struct ToolTasksTable {
     pub max_read_bytes: usize,
     /// Whether the end of a task wakes an idle agent.
     pub completion_delivery: CompletionDelivery,
-    /// How often in a row it does, until a person says something.
+    /// How often in a row it does, until a person says something. At least 1.
+    #[schemars(range(min = 1))]
     pub max_consecutive_wakes: u32,
 }
 
@@ -139,6 +140,12 @@ impl Config {
             faults.push(Fault::new(
                 "tasks.dispose_timeout_ms",
                 format!("must be a number of milliseconds, at least 1, is {timeout}"),
+            ));
+        }
+        if self.tool_tasks.max_consecutive_wakes == 0 {
+            faults.push(Fault::new(
+                "tool_tasks.max_consecutive_wakes",
+                "must be at least 1, is 0: for no wakes set completion_delivery = \"quiet\"".to_owned(),
             ));
         }
         if let Err(wrong) = self.tool_tasks.settings().validate() {

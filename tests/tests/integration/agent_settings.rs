@@ -24,7 +24,7 @@ fn t60_the_end_of_a_task_wakes_three_times_unless_it_is_said_otherwise() {
 #[test]
 fn t61_wakes_are_counted_in_whole_numbers() {
     let room = Room::new();
-    for wrong in ["inf", "2.5", "-1", "\"3\""] {
+    for wrong in ["inf", "2.5", "-1", "\"3\"", "0"] {
         let refused = read(&room, &format!("[tool_tasks]\nmax_consecutive_wakes = {wrong}\n"));
         let refused = refused.expect_err("refused");
         assert!(
