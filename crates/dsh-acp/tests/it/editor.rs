@@ -170,6 +170,13 @@ impl Editor {
         self.call("session/load", params).await
     }
 
+    /// Loads a session that can be loaded.
+    pub(crate) async fn loaded(&mut self, session: &str) -> Value {
+        let answer = self.load(session).await;
+        assert!(answer["result"].is_object(), "{answer}");
+        answer
+    }
+
     pub(crate) async fn send(&mut self, message: Value) {
         self.send_bytes(format!("{message}\n").as_bytes()).await;
     }

@@ -137,7 +137,7 @@ async fn what_was_said_is_kept_when_the_editor_leaves_in_the_middle() {
     editor.rest().await;
     editor.served().await;
     let mut second = house.editor().await;
-    assert!(second.load(&session).await["result"].is_object());
+    second.loaded(&session).await;
     assert_eq!(second.text("user_message_chunk"), "go");
     assert_eq!(second.text("agent_message_chunk"), "I begin");
 }

@@ -199,7 +199,7 @@ async fn a_session_of_a_dead_harness_is_shown_with_what_it_left() {
         .collect();
     fs::write(&log, until.join("\n") + "\n").unwrap();
     let mut second = house.editor().await;
-    assert!(second.load(&session).await["result"].is_object());
+    second.loaded(&session).await;
     let ended = second.updates("tool_call_update");
     assert_eq!(ended[0]["status"], "failed");
     assert_eq!(
@@ -215,7 +215,7 @@ async fn a_session_of_a_dead_harness_is_shown_with_what_it_left() {
         .collect();
     fs::write(&log, until.join("\n") + "\n").unwrap();
     let mut third = house.editor().await;
-    assert!(third.load(&session).await["result"].is_object());
+    third.loaded(&session).await;
     assert_eq!(third.updates("tool_call").len(), 1, "a result has a card");
     assert_eq!(third.updates("tool_call_update")[0]["status"], "failed");
 }
