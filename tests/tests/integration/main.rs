@@ -4,6 +4,7 @@
 //! agent products.
 #![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
 
+mod acp_ends;
 mod agent_ends;
 mod agent_notices;
 mod agent_settings;

@@ -10,7 +10,8 @@ use tokio::time::timeout;
 
 #[tokio::test]
 async fn drives_everything_an_editor_does() {
-    let modules = std::env::var_os("DSH_TEST_ACP").expect("DSH_TEST_ACP has the client: run `cargo xtask test`");
+    let modules =
+        std::env::var_os("DSH_TEST_ACP").expect("DSH_TEST_ACP has the client: run `cargo xtask test`");
     let dsh = std::env::var_os("DSH_BIN").expect("DSH_BIN names the dsh binary: run `cargo xtask test`");
     let room = Room::new();
     let (name, value) = room.mark();
