@@ -33,5 +33,6 @@ mod python_client;
 mod run_approval;
 mod run_ends;
 mod run_formats;
+mod run_live;
 mod run_models;
 mod run_sessions;
