@@ -129,9 +129,9 @@ impl SessionFile {
             return Ok(file);
         }
         Err(StoreError::OtherSession {
-            path: file.path,
+            path: file.path.clone(),
             expected: expected.clone(),
-            found: file.header.id,
+            found: file.header.id.clone(),
         })
     }
 
@@ -184,6 +184,21 @@ impl SessionFile {
         match (&mut self.disk, durability) {
             (Disk::Written(file), Durability::Synced) => file.sync(&self.path),
             (Disk::Written(_) | Disk::Nothing { .. }, _) => Ok(()),
+        }
+    }
+}
+
+impl Drop for SessionFile {
+    /// Closing alone does not unlock: a process that is being started at this moment holds a copy of every descriptor
+    /// until its exec, and the lock belongs to all copies.
+    fn drop(&mut self) {
+        let file = match &self.disk {
+            Disk::Nothing { empty } => empty.as_ref(),
+            Disk::Written(file) => Some(file.file()),
+        };
+        if let Some(file) = file {
+            // A refusal means that there is no lock.
+            let _ = flock(file, FlockOperation::Unlock);
         }
     }
 }

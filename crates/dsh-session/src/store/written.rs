@@ -103,6 +103,10 @@ impl WrittenFile {
         })
     }
 
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Where the next lines go.
     pub(super) fn start(&self) -> Position {
         if self.sync_failed {
