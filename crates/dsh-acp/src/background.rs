@@ -13,6 +13,8 @@ use dsh_tasks::{TaskRegistry, TaskSnapshot};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::visible::visible;
+
 /// The key in `_meta`.
 const KEY: &str = "dsh/tasks";
 
@@ -75,7 +77,7 @@ fn shown(task: &TaskSnapshot) -> Value {
     json!({
         "id": task.id.as_str(),
         "kind": task.kind.as_str(),
-        "label": task.label_line(),
+        "label": visible(&task.label_line()),
         "status": task.status.as_str(),
         "startedAt": task.started_at,
     })

@@ -13,6 +13,8 @@ use dsh_scope::contain;
 use dsh_tools::{CallCard, CardKind, ResultCard, TerminalExit, ToolRegistry, ToolResult};
 use serde_json::{Value, json};
 
+use crate::visible::{visible, visible_value};
+
 /// Whether the editor shows the output of commands that we run as a terminal of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Terminals {
@@ -38,17 +40,18 @@ impl Presenter {
                 kind,
                 raw_input,
                 content,
-            } => ToolCall::new(id, title)
+            } => ToolCall::new(id, visible(&title))
                 .kind(kind_of(kind))
-                .raw_input(raw_input)
-                .content(texts(&content)),
+                .raw_input(raw_input.as_ref().map(visible_value))
+                .content(visible_texts(&content)),
             CallCard::Terminal {
                 title,
                 description,
                 cwd,
             } => {
-                let mut content: Vec<ToolCallContent> = description.into_iter().map(Into::into).collect();
-                let card = ToolCall::new(id.clone(), title).kind(ToolKind::Execute);
+                let mut content: Vec<ToolCallContent> =
+                    description.iter().map(|text| visible(text).into()).collect();
+                let card = ToolCall::new(id.clone(), visible(&title)).kind(ToolKind::Execute);
                 match self.terminals {
                     Terminals::Shown => {
                         let terminal = TerminalId::new(id.0.clone());
@@ -77,9 +80,12 @@ impl Presenter {
         };
         let fields = ToolCallUpdateFields::new().status(status);
         match (self.result_card(name, args, result), self.terminals) {
-            (ResultCard::Generic { title, content }, _) => {
-                ToolCallUpdate::new(id, fields.title(title).content(texts(&content)))
-            }
+            (ResultCard::Generic { title, content }, _) => ToolCallUpdate::new(
+                id,
+                fields
+                    .title(title.as_deref().map(visible))
+                    .content(texts(&content)),
+            ),
             (ResultCard::Terminal { output, exit }, Terminals::Shown) => {
                 let meta = terminal_end(&id, &output, exit.as_ref());
                 ToolCallUpdate::new(id, fields).meta(meta)
@@ -126,6 +132,14 @@ pub(crate) fn texts(content: &[ContentBlock]) -> Vec<ToolCallContent> {
         .iter()
         .filter_map(|block| block.as_text())
         .map(ToolCallContent::from)
+        .collect()
+}
+
+fn visible_texts(content: &[ContentBlock]) -> Vec<ToolCallContent> {
+    content
+        .iter()
+        .filter_map(|block| block.as_text())
+        .map(|text| visible(text).into())
         .collect()
 }
 

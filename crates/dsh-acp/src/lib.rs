@@ -39,7 +39,7 @@
 //! | method | what it does |
 //! |---|---|
 //! | `initialize` | Version 1, `loadSession`, `session/close`; text and links in prompts. `authenticate` does nothing. |
-//! | `session/new` | A session in an absolute `cwd`. `additionalDirectories`, `mcpServers` and `systemPrompt` are refused. |
+//! | `session/new` | A session in `cwd`, an absolute path of a directory. `additionalDirectories`, `mcpServers` and `systemPrompt` are refused. |
 //! | `session/load` | A session of this store and the same `cwd`: everything in its log is shown again, then it goes on. |
 //! | `session/close` | Ends a session, its turn and its tasks; its log stays. |
 //! | `session/prompt` | One at a time per session. Answered when the turn ends that its message is in. |
@@ -56,6 +56,8 @@
 //!   is in no answer; the next try has another `messageId`.
 //! - **Cards.** Each call has a card, under an id that the session has once. A command in the foreground is a terminal for
 //!   editors with `_meta.terminal_output` among their capabilities, and text for others; everything else is a titled row.
+//!   What a card says of a call before it runs has no control or format characters but line breaks and tabs: they are
+//!   shown escaped.
 //! - **Ends of tasks.** A notice is a row of its own, completed, with what the model is told: neither the user nor the model
 //!   said it, and it is why the agent goes on when nobody asked. The turn that follows streams like any other; it answers
 //!   no prompt, not even one that is waiting.
@@ -90,6 +92,7 @@ mod card;
 mod feed;
 mod prompt;
 mod transcript;
+mod visible;
 
 mod approval;
 

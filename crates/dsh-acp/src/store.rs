@@ -22,6 +22,9 @@ impl Store {
 
     /// A new session that works in `cwd`. Nothing of it is on disk before its first turn.
     pub(crate) fn create(&self, cwd: PathBuf) -> Result<Session, Error> {
+        if !cwd.is_dir() {
+            return Err(invalid(format_args!("cwd {} is not a directory", cwd.display())));
+        }
         let mut directory = DirBuilder::new();
         directory.recursive(true).mode(0o700);
         directory

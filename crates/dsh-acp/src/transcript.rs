@@ -18,6 +18,7 @@ use dsh_tools::ToolResult;
 use serde_json::{Map, Value};
 
 use crate::card::{Presenter, texts};
+use crate::visible::visible;
 
 /// Whether the editor has seen the session before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +180,7 @@ impl Transcript {
                 .collect(),
             // Not in the user's mouth and not in the model's: a row of its own, which says why the agent goes on.
             (MessageSource::Plugin { form, summary, .. }, _) => {
-                let card = Card::new(ToolCallId::new(format!("{form}-{seq}")), summary.clone())
+                let card = Card::new(ToolCallId::new(format!("{form}-{seq}")), visible(summary))
                     .status(ToolCallStatus::Completed)
                     .content(texts(&message.content));
                 vec![SessionUpdate::ToolCall(card)]

@@ -116,3 +116,19 @@ async fn a_cancelled_prompt_takes_its_question_back() {
     editor.call("authenticate", json!({"methodId": "none"})).await;
     assert!(!house.file("ran").exists());
 }
+
+#[tokio::test]
+async fn what_is_asked_for_hides_nothing() {
+    let (_house, mut editor, prompt, question) = asked("echo \u{1b}[2K\u{202e}x").await;
+    assert_eq!(
+        question["params"]["toolCall"]["title"],
+        r"echo \u{1b}[2K\u{202e}x"
+    );
+    assert_eq!(
+        editor.updates("tool_call")[0]["title"],
+        r"echo \u{1b}[2K\u{202e}x"
+    );
+    let rejected = json!({"outcome": "selected", "optionId": "reject"});
+    say(&mut editor, &question, rejected).await;
+    assert_eq!(editor.answer(prompt).await["result"]["stopReason"], "end_turn");
+}

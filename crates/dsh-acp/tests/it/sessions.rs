@@ -52,6 +52,14 @@ async fn what_a_session_cannot_have_is_refused() {
             "cwd work is not absolute",
         ),
         (
+            json!({"cwd": "/nowhere/at/all", "mcpServers": []}),
+            "cwd /nowhere/at/all is not a directory",
+        ),
+        (
+            json!({"cwd": "/dev/null", "mcpServers": []}),
+            "cwd /dev/null is not a directory",
+        ),
+        (
             json!({"cwd": "/tmp", "mcpServers": [server]}),
             "mcpServers is not supported",
         ),
