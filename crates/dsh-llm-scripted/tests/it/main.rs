@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails like a test")]
 
 mod answers;
+mod document;
 mod faults;
 mod models;
 mod replay;
