@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dsh_agent::{Agent, AgentHandle, AgentSpec};
-use dsh_agent_core::{AgentCore, Config};
+use dsh_agent_core::{AgentCore, Config, Parts};
 use dsh_llm::CallId;
 use dsh_session::SessionId;
 use dsh_tools::{ToolContext, ToolResult};
@@ -30,7 +30,16 @@ impl Harness {
     ///
     /// When that is refused.
     pub fn new(config: Config, cwd: PathBuf) -> Harness {
-        let core = AgentCore::assemble(config).expect("the services fit together");
+        Harness::with_parts(config, Parts::default(), cwd)
+    }
+
+    /// As [`new`](Self::new), with what a program brings along.
+    ///
+    /// # Panics
+    ///
+    /// When that is refused.
+    pub fn with_parts(config: Config, parts: Parts, cwd: PathBuf) -> Harness {
+        let core = AgentCore::assemble_with(config, parts).expect("the services fit together");
         let agent = agent(&core, "session-1", Some(cwd));
         Harness {
             core,

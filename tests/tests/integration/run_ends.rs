@@ -211,24 +211,22 @@ async fn it_waits_for_its_tasks_only_so_long_and_names_what_it_ends() {
 
 #[tokio::test]
 async fn what_nothing_can_tell_any_more_does_not_hold_it_open() {
-    for setting in ["completion_delivery = \"quiet\"", "max_consecutive_wakes = 0"] {
-        let room = Room::new();
-        let config = format!("[tool_tasks]\n{setting}\n");
-        std::fs::write(room.home().join("config.toml"), config).expect("a file");
-        let command = format!("{GATED}echo built");
-        let model = room.script("model.json", json!([starts(&command), says("It runs.")]));
-        let running = room.running(&["build", "--model", &model, "--session", "s.jsonl"]);
-        running.rests(1).await;
-        room.go();
-        let ran = running.ended().await;
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        let sentence = format!(
-            "not delivered: background task bash-1 (bash: {command}) finished [status: completed, exit code: 0]. \
-             Read its output with task_output.\n"
-        );
-        assert_eq!(ran.stderr, sentence);
-        room.assert_empty();
-    }
+    let room = Room::new();
+    let config = "[tool_tasks]\ncompletion_delivery = \"quiet\"\n";
+    std::fs::write(room.home().join("config.toml"), config).expect("a file");
+    let command = format!("{GATED}echo built");
+    let model = room.script("model.json", json!([starts(&command), says("It runs.")]));
+    let running = room.running(&["build", "--model", &model, "--session", "s.jsonl"]);
+    running.rests(1).await;
+    room.go();
+    let ran = running.ended().await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let sentence = format!(
+        "not delivered: background task bash-1 (bash: {command}) finished [status: completed, exit code: 0]. \
+         Read its output with task_output.\n"
+    );
+    assert_eq!(ran.stderr, sentence);
+    room.assert_empty();
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ async fn without_the_task_tools_a_background_start_is_refused_loudly() {
     let mut client = Client::connected(core(config)).await;
     let args = json!({"command": "echo hi", "description": "test", "run_in_background": true});
     let refused = client.call("bash", args).await;
-    let text = "Error: background tasks unavailable: no control surface is attached (load dsh-tool-tasks)";
+    let text = "Error: run_in_background is disabled for this deployment (tool_tasks.enabled: false)";
     assert_eq!(refused, [text]);
     assert_eq!(client.bash("echo hi").await, ["hi\n"]);
 }
