@@ -25,7 +25,8 @@ pub(crate) fn print(action: ConfigAction, explicit: Option<&Path>) -> Result<u8,
         ConfigAction::Schema => say(format_args!("{:#}", Config::schema()))?,
         ConfigAction::Show => {
             let (config, source) = Config::load(explicit)?;
-            say(format_args!("# {source}\n{}", config.to_toml()?))?;
+            let note = "an optional key that is not set is left out: dsh config schema has all";
+            say(format_args!("# {source}\n# {note}\n{}", config.to_toml()?))?;
         }
         ConfigAction::Surface => say(surface(load(explicit)?)?.trim_end())?,
     }
