@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use tests::{Ran, Room};
+use tests::{GATED, Ran, Room, starts};
 use tokio::io::AsyncWriteExt;
 
 fn asking(room: &Room) {
@@ -11,7 +11,8 @@ fn asking(room: &Room) {
 }
 
 fn turns() -> Value {
-    let command = json!({"command": "touch \"$PWD/done\" # \u{1b}[2K", "description": "Do it"});
+    let command =
+        json!({"command": "touch \"$PWD/done\" # \u{1b}[2K\u{202e}\u{200f}", "description": "Do it"});
     json!([{"tool_calls": [{"name": "bash", "arguments": command}]}, {"text": "Over."}])
 }
 
@@ -48,8 +49,8 @@ async fn a_person_at_the_terminal_is_asked_and_obeyed() {
         assert_eq!(room.file("done").exists(), done, "{answer:?}: {}", log(&room));
         let shown = std::fs::read_to_string(room.file("typescript")).expect("what was shown");
         assert!(
-            shown.contains("touch \"$PWD/done\" # \\u{1b}[2K"),
-            "control characters are shown, not obeyed: {shown}"
+            shown.contains("touch \"$PWD/done\" # \\u{1b}[2K\\u{202e}\\u{200f}\r\n"),
+            "characters without a shape are shown, not obeyed: {shown}"
         );
         assert_eq!(
             std::fs::read_to_string(room.file("said")).expect("stdout"),
@@ -80,5 +81,43 @@ async fn without_a_terminal_it_is_denied() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!room.file("done").exists());
     assert!(log(&room).contains("\"isError\":true"), "{}", log(&room));
+    room.assert_empty();
+}
+
+#[tokio::test]
+async fn the_question_stands_below_what_led_to_it_until_it_is_answered() {
+    let room = Room::new();
+    std::fs::write(
+        room.home().join("config.toml"),
+        "[approval]\nask = [\"task_list\"]\n",
+    )
+    .expect("a file");
+    let look = json!({"text": "I look.", "tool_calls": [{"name": "task_list", "arguments": {}}]});
+    let after = "until [ -e go ]; do sleep 0.02; done; sleep 0.3; touch later";
+    room.script(
+        "model.json",
+        json!([starts(&format!("{GATED}true")), starts(after), look, {"text": "Over."}, {"text": "All told."}]),
+    );
+    let script = "script -qefc \"$0 run 'do it' --model scripted:model.json --linger 0\" typescript";
+    let mut child = room
+        .shell(script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut keyboard = child.stdin.take().expect("a keyboard");
+    let shown = || std::fs::read_to_string(room.file("typescript")).unwrap_or_default();
+    dsh_testkit::eventually("the question is there", || shown().contains("[y/N]")).await;
+    // Now a task ends, which the status line would tell.
+    room.go();
+    room.made("later").await;
+    keyboard.write_all(b"y\n").await.expect("it is typed");
+    child.wait_with_output().await.expect("it ends");
+    let shown = shown();
+    let (before, after) = shown.split_once("[y/N] ").expect("the question");
+    assert!(before.contains("I look.\r\n"), "{shown:?}");
+    assert!(before.contains("\x1b[Kdsh: run task_list: {}\r\n"), "{shown:?}");
+    assert!(after.starts_with("y\r\n"), "it is not written over: {shown:?}");
+    assert!(after.contains("Over."), "{shown:?}");
     room.assert_empty();
 }

@@ -1,7 +1,6 @@
 //! Asking the person at the terminal.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 
 use async_trait::async_trait;
 use dsh_tools::{Approval, Approver, PendingCall};
@@ -9,30 +8,52 @@ use rustix::fs::OFlags;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// The terminal of this process, wherever its standard streams go.
-const TERMINAL: &str = "/dev/tty";
+use super::printer::{Asked, Question, TERMINAL};
 
 /// The longest answer that is looked at.
 const MAX_ANSWER: usize = 1024;
 
 /// Asks on the terminal, one question at a time; without a terminal nobody answers.
-#[derive(Debug, Default)]
+///
+/// Whoever follows the run takes the questions, shows what led to each, and has it written.
+#[derive(Debug)]
 pub(super) struct AskOnTerminal {
     turn: Mutex<()>,
+    questions: mpsc::UnboundedSender<Question>,
+}
+
+impl AskOnTerminal {
+    /// With where its questions go.
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Question>) {
+        let (questions, taken) = mpsc::unbounded_channel();
+        let turn = Mutex::default();
+        (Self { turn, questions }, taken)
+    }
+
+    async fn answer(&self, text: String) -> io::Result<Approval> {
+        let (asked, written) = oneshot::channel();
+        if self.questions.send(Question { text, asked }).is_err() {
+            return Ok(Approval::Unanswered);
+        }
+        match written.await {
+            Ok(asked) => read(asked?).await,
+            // Nothing is shown any more.
+            Err(_) => Ok(Approval::Unanswered),
+        }
+    }
 }
 
 #[async_trait]
 impl Approver for AskOnTerminal {
     async fn ask(&self, call: &PendingCall, token: &CancellationToken) -> Approval {
         let _turn = self.turn.lock().await;
-        let question = question(call);
         let answered = tokio::select! {
             biased;
             () = token.cancelled() => return Approval::Unanswered,
-            answered = ask(&question) => answered,
+            answered = self.answer(question(call)) => answered,
         };
         answered.unwrap_or_else(|error| {
             tracing::info!("nobody can be asked on {TERMINAL}: {error}");
@@ -41,7 +62,7 @@ impl Approver for AskOnTerminal {
     }
 }
 
-/// What is to be run, on one line: what a model writes must not draw on the terminal.
+/// What is to be run, on one line: what a model writes must neither draw on the terminal nor look like something else.
 fn question(call: &PendingCall) -> String {
     let args = match &call.args {
         Value::String(raw) => serde_json::from_str(raw).unwrap_or_else(|_| call.args.clone()),
@@ -51,23 +72,24 @@ fn question(call: &PendingCall) -> String {
         Some(command) => command.to_owned(),
         None => args.to_string(),
     };
-    let what: String = what.chars().flat_map(visible).collect();
-    format!("\r\x1b[Kdsh: run {}: {what}\ndsh: allow it? [y/N] ", call.tool)
+    let mut shown = String::new();
+    for c in what.chars() {
+        match c {
+            '"' | '\'' | '\\' => shown.push(c),
+            // Also what has no shape of its own, such as a mark that turns the direction of the text around.
+            c => shown.extend(c.escape_debug()),
+        }
+    }
+    format!("dsh: run {}: {shown}\ndsh: allow it? [y/N] ", call.tool)
 }
 
-/// A character as it can be shown; control characters are escaped.
-fn visible(c: char) -> impl Iterator<Item = char> {
-    let (plain, escaped) = match c.is_control() {
-        true => (None, Some(c.escape_default())),
-        false => (Some(c), None),
-    };
-    plain.into_iter().chain(escaped.into_iter().flatten())
-}
-
-async fn ask(question: &str) -> io::Result<Approval> {
-    let mut terminal = File::options().read(true).write(true).open(TERMINAL)?;
-    terminal.write_all(question.as_bytes())?;
-    // Opened here, so nobody else sees that it does not block. It is read like a pipe: whenever something came.
+async fn read(asked: Asked) -> io::Result<Approval> {
+    let Asked {
+        terminal,
+        open: _open,
+    } = asked;
+    // Opened for this question, so nobody else sees that it does not block. It is read like a pipe: whenever something
+    // came.
     let flags = rustix::fs::fcntl_getfl(&terminal)?;
     rustix::fs::fcntl_setfl(&terminal, flags | OFlags::NONBLOCK)?;
     let mut terminal = Receiver::from_file_unchecked(terminal)?;

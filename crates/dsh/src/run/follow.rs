@@ -15,6 +15,7 @@ use tokio::sync::{broadcast, mpsc};
 
 use super::RunError;
 use super::format::Task;
+use super::printer::Question;
 use super::report::{Outcome, Report};
 use crate::signals::Signals;
 
@@ -25,6 +26,7 @@ pub(super) struct Run<'a> {
     events: SessionFeed,
     live: broadcast::Receiver<Live>,
     changes: mpsc::UnboundedReceiver<Change>,
+    questions: mpsc::UnboundedReceiver<Question>,
     /// Changes that belong behind events that were not shown yet.
     waiting: VecDeque<Change>,
     /// The number of the next event to be shown.
@@ -61,6 +63,7 @@ impl<'a> Run<'a> {
         context: &'a ServiceContext,
         led: &'a LedAgent,
         mut report: Report,
+        questions: mpsc::UnboundedReceiver<Question>,
         linger: u64,
     ) -> Result<Self, RunError> {
         let agent = led.agent();
@@ -74,6 +77,7 @@ impl<'a> Run<'a> {
             events: agent.session().subscribe(),
             live: led.live(),
             changes,
+            questions,
             waiting: VecDeque::new(),
             shown: agent.session().len(),
             linger: Duration::from_secs(linger),
@@ -193,6 +197,13 @@ pub(super) async fn follow(run: &mut Run<'_>, signals: &Signals) -> Followed {
                 if run.report.has_failed() {
                     return Followed::Failed;
                 }
+            }
+            Some(question) = run.questions.recv() => {
+                // What the call stands in was logged before anybody asked about it.
+                for event in run.logged() {
+                    run.show(&event);
+                }
+                run.report.ask(question);
             }
             Some(change) = run.changes.recv() => run.waiting.push_back(change),
             Ok(live) = run.live.recv() => run.report.live(&live),

@@ -82,14 +82,15 @@ async fn work(
     };
     let session = session::open(args.session.as_deref(), args.resume)?;
     let context = core.context();
-    let approver: Arc<dyn Approver> = Arc::new(AskOnTerminal::default());
+    let (approver, questions) = AskOnTerminal::new();
+    let approver: Arc<dyn Approver> = Arc::new(approver);
     let led = context
         .lead(session.clone(), Some(approver))
         .await
         .map_err(RunError::Create)?;
     let printer = Printer::start()?;
     let report = Report::new(args.output_format, printer, &session, &led.model());
-    let mut run = Run::new(context, &led, report, args.linger)?;
+    let mut run = Run::new(context, &led, report, questions, args.linger)?;
     let message = Message {
         content: vec![ContentBlock::text(prompt)],
         source: MessageSource::User,

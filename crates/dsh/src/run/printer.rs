@@ -1,12 +1,19 @@
 //! What goes to stdout and stderr, written by a thread of its own.
 //!
+//! That thread is the only one that writes to the terminal, so nothing is written over a question that is open there.
+//!
 //! Whoever reads may be slow or stuck. Nothing here waits for that but [`Printer::finish`], so signals are acted upon
 //! meanwhile.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+
+/// The terminal of this process, wherever its standard streams go.
+pub(super) const TERMINAL: &str = "/dev/tty";
 
 /// Erases the line that the cursor is in.
 const ERASE: &str = "\r\x1b[K";
@@ -19,6 +26,27 @@ pub(super) struct Printer {
     broken: Arc<Broken>,
 }
 
+/// What a person is to be asked.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) text: String,
+    /// Told once it is written.
+    pub(super) asked: oneshot::Sender<io::Result<Asked>>,
+}
+
+/// A question that was written.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// Where the answer comes from.
+    pub(super) terminal: File,
+    /// Until the answer is there.
+    pub(super) open: Open,
+}
+
+/// Keeps the terminal for a question until it is dropped.
+#[derive(Debug)]
+pub(super) struct Open(mpsc::Sender<Piece>);
+
 /// Set when stdout takes nothing more.
 #[derive(Debug, Default)]
 struct Broken {
@@ -26,6 +54,7 @@ struct Broken {
     error: Mutex<Option<io::Error>>,
 }
 
+#[derive(Debug)]
 enum Piece {
     /// A line for stdout.
     Line(String),
@@ -33,6 +62,12 @@ enum Piece {
     Note(String),
     /// What the status line says from now on.
     Status(String),
+    /// To be asked on the terminal.
+    Ask(Question, Open),
+    /// It was answered, or nobody wants to know any more.
+    Closed,
+    /// Nothing follows.
+    End,
 }
 
 impl Printer {
@@ -69,6 +104,11 @@ impl Printer {
         self.put(Piece::Status(status));
     }
 
+    /// A question for the person at the terminal. Until it is answered the terminal shows nothing else.
+    pub(super) fn ask(&self, question: Question) {
+        self.put(Piece::Ask(question, Open(self.pieces.clone())));
+    }
+
     /// Waits until stdout takes nothing more.
     pub(super) async fn broken(&self) {
         self.broken.token.cancelled().await;
@@ -76,7 +116,7 @@ impl Printer {
 
     /// Waits until everything is written; the error of stdout, if there was one.
     pub(super) async fn finish(self) -> io::Result<()> {
-        drop(self.pieces);
+        self.put(Piece::End);
         self.ended.cancelled().await;
         let error = self
             .broken
@@ -88,8 +128,21 @@ impl Printer {
     }
 
     fn put(&self, piece: Piece) {
-        // The thread lives as long as this has the other end.
+        // The thread lives until it is told that nothing follows.
         let _ = self.pieces.send(piece);
+    }
+}
+
+impl Drop for Printer {
+    fn drop(&mut self) {
+        self.put(Piece::End);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // Once the thread has ended there is nothing to keep.
+        let _ = self.0.send(Piece::Closed);
     }
 }
 
@@ -97,6 +150,12 @@ impl Printer {
 struct Terminal {
     has_status: bool,
     status: String,
+    /// Whether the line that the cursor is in is ours to erase.
+    drawn: bool,
+    /// Whether a question is open.
+    asking: bool,
+    /// What would be written over it.
+    held: Vec<Piece>,
 }
 
 impl Terminal {
@@ -104,50 +163,104 @@ impl Terminal {
         Self {
             has_status: stderr().is_terminal(),
             status: String::new(),
+            drawn: false,
+            asking: false,
+            held: Vec::new(),
         }
     }
 
     fn print(mut self, pieces: mpsc::Receiver<Piece>, broken: &Broken) {
         for piece in pieces {
             match piece {
-                Piece::Status(status) if self.has_status => {
-                    self.erase();
-                    self.status = status;
-                    self.draw();
-                }
-                Piece::Status(_) => {}
-                Piece::Note(note) => {
-                    self.erase();
-                    // There is no third place to complain to.
-                    let _ = writeln!(stderr(), "{note}");
-                    self.draw();
-                }
-                Piece::Line(_) if broken.token.is_cancelled() => {}
-                Piece::Line(line) => {
-                    self.erase();
-                    if let Err(error) = say(&line) {
-                        *broken.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                        broken.token.cancel();
-                    }
-                    self.draw();
-                }
+                Piece::End => break,
+                piece if self.asking && self.disturbs(&piece) => self.held.push(piece),
+                piece => self.show(piece, broken),
             }
         }
+        self.close(broken);
         self.erase();
     }
 
-    fn erase(&self) {
-        if !self.status.is_empty() {
+    /// Whether it would be written over the question, or is another one.
+    fn disturbs(&self, piece: &Piece) -> bool {
+        match piece {
+            Piece::Line(_) => stdout().is_terminal(),
+            Piece::Note(_) => self.has_status,
+            Piece::Ask(..) => true,
+            Piece::Status(_) | Piece::Closed | Piece::End => false,
+        }
+    }
+
+    fn show(&mut self, piece: Piece, broken: &Broken) {
+        match piece {
+            Piece::Ask(question, open) => {
+                self.erase();
+                self.asking = true;
+                // Where it is wanted no more, or not written, `open` is dropped.
+                let asked = write_question(&question.text);
+                let asked = asked.map(|terminal| Asked { terminal, open });
+                let _ = question.asked.send(asked);
+            }
+            Piece::Closed => self.close(broken),
+            Piece::Status(status) if self.has_status => {
+                self.erase();
+                self.status = status;
+                self.draw();
+            }
+            Piece::Note(note) => {
+                self.erase();
+                // There is no third place to complain to.
+                let _ = writeln!(stderr(), "{note}");
+                self.draw();
+            }
+            Piece::Line(line) if !broken.token.is_cancelled() => {
+                self.erase();
+                if let Err(error) = say(&line) {
+                    *broken.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    broken.token.cancel();
+                }
+                self.draw();
+            }
+            Piece::Status(_) | Piece::Line(_) | Piece::End => {}
+        }
+    }
+
+    /// Shows what had to wait for the open question.
+    fn close(&mut self, broken: &Broken) {
+        // Without an answer the cursor is still behind the question.
+        self.drawn |= self.asking && self.has_status;
+        self.asking = false;
+        let mut held = std::mem::take(&mut self.held).into_iter();
+        while !self.asking
+            && let Some(piece) = held.next()
+        {
+            self.show(piece, broken);
+        }
+        self.held = held.collect();
+        self.erase();
+        self.draw();
+    }
+
+    fn erase(&mut self) {
+        if self.drawn {
             let _ = write!(stderr(), "{ERASE}");
+            self.drawn = false;
         }
     }
 
     /// Writes the status line without letting the terminal break it.
-    fn draw(&self) {
-        if !self.status.is_empty() {
+    fn draw(&mut self) {
+        if !self.status.is_empty() && !self.asking {
             let _ = write!(stderr(), "\x1b[?7l{}\x1b[?7h", self.status);
+            self.drawn = true;
         }
     }
+}
+
+fn write_question(text: &str) -> io::Result<File> {
+    let mut terminal = File::options().read(true).write(true).open(TERMINAL)?;
+    terminal.write_all(text.as_bytes())?;
+    Ok(terminal)
 }
 
 fn say(line: &str) -> io::Result<()> {

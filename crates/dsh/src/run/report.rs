@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::RunError;
 use super::format::{Line, Summary, Task, arguments};
-use super::printer::Printer;
+use super::printer::{Printer, Question};
 use crate::cli::OutputFormat;
 use crate::signals::Signals;
 
@@ -171,6 +171,11 @@ impl Report {
     /// A line for a person, on stderr.
     pub(super) fn note(&self, note: String) {
         self.printer.note(note);
+    }
+
+    /// A question for the person at the terminal, behind everything that was shown.
+    pub(super) fn ask(&self, question: Question) {
+        self.printer.ask(question);
     }
 
     /// Waits until stdout takes nothing more.
