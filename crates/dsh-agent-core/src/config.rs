@@ -7,7 +7,7 @@ mod model;
 
 pub use agent::{AgentTable, ApprovalTable};
 pub use load::Source;
-pub use model::{ModelOverrides, ModelTable, Provider};
+pub use model::{ModelOverrides, ModelTable, OverrideError, Provider};
 
 use std::num::NonZeroU64;
 use std::time::Duration;

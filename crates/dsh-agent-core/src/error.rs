@@ -65,6 +65,21 @@ pub enum AssembleError {
     ToolBash(#[from] dsh_tool_bash::InstallError),
 }
 
+impl AssembleError {
+    /// Whether the configuration asks for what cannot be; otherwise it is the system, or the moment.
+    pub fn is_configured(&self) -> bool {
+        match self {
+            Self::Config(_) => true,
+            Self::Guard(error) => matches!(error, dsh_subprocess::GuardError::Cgroup { .. }),
+            Self::Bash(error) => !matches!(error, dsh_bash_local::InstallError::Closed(_)),
+            Self::Tasks(error) => matches!(error, dsh_tasks::InstallError::Limit(_)),
+            Self::ToolTasks(error) => matches!(error, dsh_tool_tasks::InstallError::Config(_)),
+            Self::ToolBash(error) => matches!(error, dsh_tool_bash::InstallError::DshHome { .. }),
+            Self::Approval(_) => false,
+        }
+    }
+}
+
 impl Fault {
     pub(crate) fn new(key: &str, problem: String) -> Self {
         Self {

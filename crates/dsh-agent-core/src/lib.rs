@@ -99,8 +99,8 @@ mod config;
 mod error;
 
 pub use config::{
-    AgentTable, ApprovalTable, CompletionDelivery, Config, ModelOverrides, ModelTable, Provider, Source,
-    TasksTable, ToolTasksTable,
+    AgentTable, ApprovalTable, CompletionDelivery, Config, ModelOverrides, ModelTable, OverrideError,
+    Provider, Source, TasksTable, ToolTasksTable,
 };
 pub use error::{AssembleError, ConfigError, Fault};
 pub use models::{Models, ModelsError};

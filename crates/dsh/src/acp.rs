@@ -35,7 +35,7 @@ pub(crate) async fn run(mut config: Config, model: ModelFlags, hangup: Hangup) -
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     streams::block(&input)?;
     streams::block(&output)?;
-    config.model = config.model.overridden(model.into());
+    config.model = config.model.overridden(model.into())?;
     let home = config.tool_bash.dsh_home.as_deref().ok_or(AcpError::NoHome)?;
     let settings = Settings {
         sessions: home.join("sessions"),

@@ -60,7 +60,8 @@ pub(crate) struct RunArgs {
 /// Which model answers, where it is not the configured one.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ModelFlags {
-    /// Model, or provider:model (deepseek, openai, compatible); scripted:FILE needs no key
+    /// Model, or PROVIDER:NAME (deepseek, openai, compatible); scripted:FILE needs no key. A name with a colon of its
+    /// own needs its provider, or a base URL
     #[arg(long)]
     model: Option<String>,
     /// Where the model is asked: what comes before /chat/completions

@@ -85,6 +85,9 @@ enum Failure {
     /// The prompt sections do not fit together.
     #[error("{0}")]
     Prompt(#[from] dsh_system_prompt::AssembleError),
+    /// The command line names nobody who answers.
+    #[error("{0}")]
+    Model(#[from] dsh_agent_core::OverrideError),
     /// There is nobody to answer.
     #[error("{0}")]
     Models(#[from] dsh_agent_core::ModelsError),
@@ -120,7 +123,8 @@ impl Failure {
     /// The exit code that goes with this failure.
     fn code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Assemble(AssembleError::Config(_)) | Self::Models(_) => 2,
+            Self::Config(_) | Self::Model(_) | Self::Models(_) => 2,
+            Self::Assemble(error) if error.is_configured() => 2,
             Self::Run(error) => error.code(),
             Self::Acp(error) => error.code(),
             Self::Assemble(_) | Self::Prompt(_) | Self::Serve(_) | Self::Demo(_) | Self::Io(_) => 1,

@@ -62,20 +62,66 @@ pub struct ModelOverrides {
     pub api_key_env: Option<String>,
 }
 
+/// Why a command line names no model. Nothing was sent to anybody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OverrideError {
+    /// An option has no value.
+    #[error("{option} is empty: leave it out for what is configured")]
+    Empty {
+        /// The option.
+        option: &'static str,
+    },
+    /// A provider is no model.
+    #[error("--model {provider} names a provider and no model: write {provider}:NAME")]
+    NoModel {
+        /// The provider.
+        provider: &'static str,
+    },
+    /// Nobody is called that.
+    #[error(
+        "unknown provider {prefix:?} in --model {model}: write PROVIDER:NAME with {known}, or give the --base-url of \
+         who has a model of that name",
+        known = Provider::ALL.map(Provider::as_str).join(", ")
+    )]
+    UnknownProvider {
+        /// What stands where the provider should.
+        prefix: String,
+        /// The whole of it.
+        model: String,
+    },
+}
+
 impl ModelTable {
     /// This table with what a command line says instead.
     ///
     /// A key that was configured goes where it was configured to go: another provider, or another URL, takes neither URL
     /// nor key from here.
-    #[must_use]
-    pub fn overridden(mut self, overrides: ModelOverrides) -> Self {
+    ///
+    /// What stands before the first colon of a model is a provider. It may be part of the model's own name
+    /// (`qwen3:8b`) only where a URL is set, here or on the command line: a misspelt provider sends nothing to another
+    /// one. Behind a provider a name may hold colons.
+    ///
+    /// # Errors
+    ///
+    /// An [`OverrideError`] when an option is empty, or names a provider that is not known, or a provider alone.
+    pub fn overridden(mut self, overrides: ModelOverrides) -> Result<Self, OverrideError> {
+        overrides.check()?;
         let ModelOverrides {
             model,
             base_url,
             api_key_env,
         } = overrides;
         if let Some(model) = model {
-            let (provider, name) = named(&model).unwrap_or((self.provider, &model));
+            let has_url = base_url.is_some() || self.base_url.is_some();
+            let (provider, name) = match named(&model)? {
+                Named::Model(provider, name) => (provider, name),
+                Named::Unprefixed => (self.provider, model.as_str()),
+                Named::Colon(_) if has_url => (self.provider, model.as_str()),
+                Named::Colon(prefix) => {
+                    let prefix = prefix.to_owned();
+                    return Err(OverrideError::UnknownProvider { prefix, model });
+                }
+            };
             if provider != self.provider {
                 self.base_url = None;
                 self.api_key_env = None;
@@ -92,7 +138,7 @@ impl ModelTable {
         if api_key_env.is_some() {
             self.api_key_env = api_key_env;
         }
-        self
+        Ok(self)
     }
 
     /// The choice that this is, for an agent; without a name, of a model that has none.
@@ -211,11 +257,51 @@ impl Provider {
     }
 }
 
-/// Provider and model, where a provider is named. The name of a model may hold a colon, too.
-fn named(model: &str) -> Option<(Provider, &str)> {
-    let (prefix, name) = model.split_once(':')?;
-    let provider = Provider::ALL
-        .into_iter()
-        .find(|provider| provider.as_str() == prefix)?;
-    Some((provider, name))
+impl ModelOverrides {
+    fn check(&self) -> Result<(), OverrideError> {
+        for (option, value) in [
+            ("--model", &self.model),
+            ("--base-url", &self.base_url),
+            ("--api-key-env", &self.api_key_env),
+        ] {
+            if value.as_ref().is_some_and(|value| value.trim().is_empty()) {
+                return Err(OverrideError::Empty { option });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a command line calls a model.
+enum Named<'a> {
+    /// A provider, and what it calls it.
+    Model(Provider, &'a str),
+    /// A name without a colon.
+    Unprefixed,
+    /// A name with a colon, and no provider before it but this.
+    Colon(&'a str),
+}
+
+fn named(model: &str) -> Result<Named<'_>, OverrideError> {
+    let find = |name: &str| Provider::ALL.into_iter().find(|known| known.as_str() == name);
+    let no_model = |provider: Provider| OverrideError::NoModel {
+        provider: provider.as_str(),
+    };
+    match model.split_once(':') {
+        None => match find(model) {
+            Some(provider) => Err(no_model(provider)),
+            None => Ok(Named::Unprefixed),
+        },
+        Some((prefix, name)) => match find(prefix) {
+            Some(provider) if name.trim().is_empty() => Err(no_model(provider)),
+            Some(provider) => Ok(Named::Model(provider, name)),
+            None if prefix.trim().is_empty() || name.trim().is_empty() => {
+                Err(OverrideError::UnknownProvider {
+                    prefix: prefix.to_owned(),
+                    model: model.to_owned(),
+                })
+            }
+            None => Ok(Named::Colon(prefix)),
+        },
+    }
 }

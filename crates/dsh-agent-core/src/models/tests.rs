@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::ModelOverrides;
+use crate::config::{ModelOverrides, OverrideError};
 
 fn environment(name: &str) -> Option<OsString> {
     let set = [
@@ -19,6 +19,15 @@ fn sends(table: &ModelTable) -> Result<(String, Option<String>), String> {
 }
 
 fn with(configured: &ModelTable, model: Option<&str>, url: Option<&str>, key: Option<&str>) -> ModelTable {
+    overridden(configured, model, url, key).unwrap()
+}
+
+fn overridden(
+    configured: &ModelTable,
+    model: Option<&str>,
+    url: Option<&str>,
+    key: Option<&str>,
+) -> Result<ModelTable, OverrideError> {
     configured.clone().overridden(ModelOverrides {
         model: model.map(str::to_owned),
         base_url: url.map(str::to_owned),
@@ -99,15 +108,54 @@ fn a_missing_key_is_named_with_its_variable_and_the_flag() {
 }
 
 #[test]
-fn a_model_may_name_its_provider_and_a_colon_alone_names_none() {
-    let choice = |model| {
-        let choice = with(&ModelTable::default(), Some(model), None, None).choice();
+fn a_model_may_name_its_provider_and_has_a_colon_of_its_own_only_at_a_url() {
+    let choice = |model, url| {
+        let choice = with(&ModelTable::default(), Some(model), url, None).choice();
         (choice.provider, choice.model)
     };
     let pair = |provider: &str, model: &str| (provider.to_owned(), model.to_owned());
-    assert_eq!(choice("scripted:a/b.json"), pair("scripted", "a/b.json"));
-    assert_eq!(choice("openai:gpt"), pair("openai", "gpt"));
-    assert_eq!(choice("qwen3:8b"), pair("deepseek", "qwen3:8b"));
+    assert_eq!(choice("scripted:a/b.json", None), pair("scripted", "a/b.json"));
+    assert_eq!(choice("openai:gpt", None), pair("openai", "gpt"));
+    assert_eq!(
+        choice("compatible:ns/model:tag", None),
+        pair("compatible", "ns/model:tag")
+    );
+    assert_eq!(
+        choice("qwen3:8b", Some("http://localhost/v1")),
+        pair("deepseek", "qwen3:8b")
+    );
+    let configured = ModelTable {
+        provider: Provider::Compatible,
+        base_url: Some("http://localhost/v1".to_owned()),
+        ..ModelTable::default()
+    };
+    let choice = with(&configured, Some("qwen3:8b"), None, None).choice();
+    assert_eq!((choice.provider, choice.model), pair("compatible", "qwen3:8b"));
+}
+
+#[test]
+fn a_command_line_that_names_nobody_is_refused() {
+    let refused = |model, url, key| {
+        let refused = overridden(&ModelTable::default(), model, url, key);
+        refused.unwrap_err().to_string()
+    };
+    let unknown = refused(Some("nonsense:x"), None, None);
+    assert!(
+        unknown.starts_with("unknown provider \"nonsense\" in --model nonsense:x: "),
+        "{unknown}"
+    );
+    assert!(
+        unknown.contains("deepseek, openai, compatible, scripted"),
+        "{unknown}"
+    );
+    for url in [None, Some("http://localhost/v1")] {
+        assert!(refused(Some(":"), url, None).starts_with("unknown provider \"\""));
+        assert!(refused(Some("openai"), url, None).ends_with("write openai:NAME"));
+        assert!(refused(Some("deepseek:"), url, None).ends_with("write deepseek:NAME"));
+        assert!(refused(Some(""), url, None).starts_with("--model is empty"));
+    }
+    assert!(refused(None, Some(" "), None).starts_with("--base-url is empty"));
+    assert!(refused(None, None, Some("")).starts_with("--api-key-env is empty"));
 }
 
 #[test]
@@ -116,8 +164,12 @@ fn what_is_missing_is_named() {
         let table = with(&ModelTable::default(), Some(model), url, None);
         Models::connect(&table, environment).unwrap_err().to_string()
     };
+    let unnamed = ModelTable {
+        provider: Provider::Openai,
+        ..ModelTable::default()
+    };
     assert_eq!(
-        connect("openai:", None),
+        Models::connect(&unnamed, environment).unwrap_err().to_string(),
         "provider openai has no default model: set model.name, or give --model"
     );
     assert_eq!(
