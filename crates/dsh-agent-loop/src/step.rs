@@ -237,7 +237,8 @@ impl Worker {
     }
 
     fn show_retry(&self, Place { turn, step }: Place, error: ModelError, after: Duration) {
-        tracing::warn!(agent = %self.agent.id(), "model request failed, next try in {after:.1?}: {error}");
+        // Not a warning: whoever follows the agent is told.
+        tracing::info!(agent = %self.agent.id(), "model request failed, next try in {after:.1?}: {error}");
         let _ = self.live.send(Live::Retry {
             turn,
             step,

@@ -53,8 +53,17 @@ async fn a_script_that_does_not_fit_is_a_failure() {
     let model = room.script("short.json", json!([starts("true")]));
     assert_failed(&room.run(&["go", "--model", &model]).await, 1, "short.json");
     let model = room.script("long.json", json!([says("Done."), says("More.")]));
-    let ran = room.run(&["go", "--model", &model]).await;
-    assert_failed(&ran, 1, "turns[1] was never asked for");
+    let ran = room
+        .run(&["go", "--model", &model, "--output-format", "json"])
+        .await;
+    assert_failed(&ran, 1, "dsh: script ");
+    let result = &ran.lines()[0];
+    assert_eq!(
+        (&result["status"], &result["result"]),
+        (&json!("failed"), &json!("Done."))
+    );
+    let error = result["error"].as_str().expect("an error");
+    assert!(error.contains("turns[1] was never asked for"), "{error}");
 }
 
 #[tokio::test]

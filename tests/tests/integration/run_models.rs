@@ -147,6 +147,15 @@ async fn what_may_pass_is_tried_again_and_what_will_not_is_not() {
     let passed = asks(&room, &url(&server), &["--output-format", "stream-json"]).await;
     assert_eq!(passed.code, Some(0), "{passed:?}");
     assert_eq!(server.requests().len(), 3);
+    let told: Vec<&str> = passed.stderr.lines().collect();
+    assert_eq!(told.len(), 2, "{passed:?}");
+    for (line, why) in told.into_iter().zip(["slow down", ""]) {
+        assert!(
+            line.starts_with("dsh: model request failed, next try in "),
+            "{passed:?}"
+        );
+        assert!(line.contains("s: ") && line.contains(why), "{passed:?}");
+    }
     let texts = passed.of_type("text").into_iter();
     assert_eq!(
         texts.map(|line| line["text"].clone()).collect::<Vec<_>>(),

@@ -3,7 +3,6 @@
 use std::io;
 
 use dsh_agent_loop::CreateError;
-use dsh_llm_scripted::ScriptMisfit;
 use dsh_session::StoreError;
 
 /// Why a run could not begin, or tell its result.
@@ -36,9 +35,6 @@ pub(crate) enum RunError {
     /// Nobody can be told.
     #[error("cannot write to stdout: {0}")]
     Output(#[source] io::Error),
-    /// The script does not fit what happened.
-    #[error("{}", lines(.0))]
-    Script(Vec<ScriptMisfit>),
     /// A signal came first.
     #[error("stopped")]
     Stopped,
@@ -54,13 +50,7 @@ impl RunError {
             | Self::Cwd(_)
             | Self::Create(_)
             | Self::Output(_)
-            | Self::Script(_)
             | Self::Stopped => 1,
         }
     }
-}
-
-fn lines(misfits: &[ScriptMisfit]) -> String {
-    let lines: Vec<String> = misfits.iter().map(ScriptMisfit::to_string).collect();
-    lines.join("\n")
 }

@@ -16,9 +16,8 @@ mod session;
 use std::sync::Arc;
 
 use dsh_agent_core::{AgentCore, Config, Models};
-use dsh_agent_loop::LedAgent;
 use dsh_llm::ContentBlock;
-use dsh_session::{Durability, Message, MessageSource, Session};
+use dsh_session::{Durability, Message, MessageSource};
 use dsh_tools::Approver;
 
 pub(crate) use error::RunError;
@@ -35,23 +34,17 @@ use report::{Outcome, Report};
 /// of a signal.
 pub(crate) async fn run(mut config: Config, args: RunArgs, hangup: Hangup) -> Result<u8, Failure> {
     let (signals, watcher) = Signals::listen(hangup)?;
-    config.model = config.model.overridden(args.model.clone().into());
+    config.model = config.model.overridden(args.model.clone().into())?;
     let work = async {
         let models = Models::connect(&config.model, |name| std::env::var_os(name))?;
         let core = services::assemble(config.clone(), models.registry())?;
         let worked = tokio::select! {
-            worked = work(&core, &config, &args, &signals) => worked,
+            worked = work(&core, &models, &config, &args, &signals) => worked,
             never = signals.hurry_when_told(&core) => match never {},
         };
         // Whatever went wrong before an agent was there.
         core.shutdown().await;
-        let outcome = worked?;
-        if matches!(outcome, Outcome::Completed)
-            && let Err(misfits) = models.finish()
-        {
-            return Err(RunError::Script(misfits).into());
-        }
-        Ok(outcome)
+        worked
     };
     let outcome: Result<Outcome, Failure> = tokio::select! {
         outcome = work => outcome,
@@ -67,9 +60,10 @@ pub(crate) async fn run(mut config: Config, args: RunArgs, hangup: Hangup) -> Re
     }
 }
 
-/// From the prompt to the result.
+/// From the prompt to the result, before which everything is ended.
 async fn work(
     core: &AgentCore,
+    models: &Models,
     config: &Config,
     args: &RunArgs,
     signals: &Signals,
@@ -101,19 +95,6 @@ async fn work(
         // The services are being shut down.
         Err(_) => Followed::Signalled,
     };
-    conclude(core, &led, &session, run, followed, config, signals).await
-}
-
-/// Ends everything, then tells the result: what is told has happened, and is on disk.
-async fn conclude(
-    core: &AgentCore,
-    led: &LedAgent,
-    session: &Session,
-    mut run: Run<'_>,
-    followed: Followed,
-    config: &Config,
-    signals: &Signals,
-) -> Result<Outcome, Failure> {
     run.tell_what_ends(followed);
     if let Err(error) = led.dispose().await {
         tracing::error!("{error}");
@@ -121,6 +102,13 @@ async fn conclude(
     core.shutdown().await;
     run.catch_up();
     let mut outcome = run.outcome(followed, config.model.max_tokens);
+    if outcome == Outcome::Completed
+        && let Err(misfits) = models.finish()
+    {
+        let misfits: Vec<String> = misfits.iter().map(ToString::to_string).collect();
+        outcome = Outcome::Failed(misfits.join("\n"));
+    }
+    // What is told has happened, and is on disk.
     if let Err(error) = session.flush(Durability::Synced).await {
         outcome = Outcome::Failed(error.to_string());
     }

@@ -162,7 +162,12 @@ impl Report {
     pub(super) fn live(&mut self, live: &Live) {
         match live {
             Live::Retry { message, after, .. } => {
-                self.doing(&format!("trying again in {after:.0?}: {message}"));
+                let message = message.replace(char::is_control, " ");
+                let seconds = after.as_secs_f64();
+                self.note(format!(
+                    "dsh: model request failed, next try in {seconds:.1}s: {message}"
+                ));
+                self.doing("waiting for the next try");
             }
             Live::Text { .. } | Live::Reasoning { .. } => {}
         }
