@@ -268,9 +268,13 @@ fn proven_exit(exit: ShellExit, end: &TreeEnd) -> ShellExit {
         (Proof::NotProven, _) if end.survivors.is_empty() => ShellExit::Unseen {
             reason: "end of the tree not proven".to_owned(),
         },
-        // Both only look after what a lost guard left behind.
-        (Proof::Supervisor | Proof::Cgroup, _) => ShellExit::Unseen {
+        // Both only look after what a lost guard left behind; a process that moved itself to another cgroup is not in the
+        // one that was seen.
+        (Proof::Supervisor, _) => ShellExit::Unseen {
             reason: "guard lost; tree seen empty".to_owned(),
+        },
+        (Proof::Cgroup, _) => ShellExit::Unseen {
+            reason: "guard lost; cgroup seen empty, end of the tree not proven".to_owned(),
         },
         (Proof::NotProven | Proof::Group | Proof::Guard, exit) => exit,
     }
