@@ -79,7 +79,6 @@ async fn stream_json_shows_everything_from_the_session_to_the_one_result() {
         (&json!("session"), &json!("result"))
     );
     assert_eq!(ran.of_type("result").len(), 1);
-    // When a task is seen to run depends on what happens beside it; that it ends before its end is told does not.
     let place = |wanted: Value| {
         lines.iter().position(|line| {
             wanted
@@ -91,7 +90,8 @@ async fn stream_json_shows_everything_from_the_session_to_the_one_result() {
     };
     let ended = place(json!({"type": "task", "status": "completed"})).expect("its end");
     let started = place(json!({"type": "task", "status": "running"})).expect("its start");
-    assert!(place(json!({"type": "tool_call", "name": "bash"})).expect("the call") < started);
+    let result = place(json!({"type": "tool_result", "id": "call-1"})).expect("the result that names it");
+    assert_eq!(started, result + 1);
     assert!(started < ended);
     assert!(ended < place(json!({"type": "notice"})).expect("a notice"));
     let without_tasks: String = ran
@@ -118,6 +118,38 @@ async fn stream_json_shows_everything_from_the_session_to_the_one_result() {
         {"type":"result","session":"SESSION","status":"completed","result":"It is built.","usage":{"input_tokens":0,"cache_read_tokens":0,"output_tokens":0},"tasks":[{"id":"bash-1","kind":"bash","label":"until [ -e go ]; do sleep 0.02; done; echo built","status":"completed","detail":"exit code: 0"}]}
     "#]],
     );
+}
+
+#[tokio::test]
+async fn every_task_stands_behind_the_result_that_names_it() {
+    let room = Room::new();
+    // Some end before anybody can look, some beside the next step.
+    let turns = (0..12).map(|n| starts(["true", "sleep 0.01", "sleep 0.1"][n % 3]));
+    let turns = turns.chain((0..20).map(|_| json!({"text": "Told."})));
+    let model = room.script("model.json", turns.collect());
+    let ran = room
+        .run(&["go", "--model", &model, "--output-format", "stream-json"])
+        .await;
+    let lines = ran.lines();
+    for n in 1..=12 {
+        let id = format!("bash-{n}");
+        let named = format!("started background task {id}");
+        let result = lines.iter().position(|line| line["text"] == named.as_str());
+        let mut of_task = lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line["id"] == id.as_str());
+        let (first, begun) = of_task.next().expect("its first line");
+        assert_eq!(Some(first), result.map(|result| result + 1), "{id}: {ran:?}");
+        assert_eq!(begun["status"], "running");
+        let (end, _) = of_task.next_back().expect("its end");
+        let notice = lines.iter().position(|line| {
+            let tasks = line["tasks"].as_array().into_iter().flatten();
+            line["type"] == "notice" && tasks.into_iter().any(|task| *task == id.as_str())
+        });
+        assert!(notice.is_none_or(|notice| end < notice), "{id}: {ran:?}");
+    }
+    room.assert_empty();
 }
 
 #[tokio::test]

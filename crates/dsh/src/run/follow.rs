@@ -8,7 +8,7 @@ use dsh_agent_core::ServiceContext;
 use dsh_agent_loop::{LedAgent, Live};
 use dsh_llm::text_of;
 use dsh_scope::ScopeClosed;
-use dsh_session::{Event, SessionFeed, TurnEnd};
+use dsh_session::{Event, EventData, MessageSource, SessionFeed, TurnEnd};
 use dsh_tasks::{Serves, TaskRegistry, TaskSnapshot};
 use futures_util::FutureExt;
 use tokio::sync::{broadcast, mpsc};
@@ -142,27 +142,82 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Shows an event, and before it what changed before it was logged: a task comes after the call that starts it, and its
-    /// end before the model is told of it.
+    /// Shows an event, with the tasks around it: one that it starts right behind the result that names it, and the end
+    /// of one before the notice of that end.
+    ///
+    /// Changes are told by the registry beside the log, so they may be late here. What an event names had happened when
+    /// the event was logged: that is looked up.
     fn show(&mut self, event: &Event) {
         while let Ok(change) = self.changes.try_recv() {
             self.waiting.push_back(change);
         }
         self.show_changes();
+        if let EventData::UserMessage(message) = &event.data
+            && let MessageSource::Plugin { subjects, .. } = &message.source
+        {
+            self.show_ends(subjects);
+        }
         self.report.event(event);
         self.shown = event.seq + 1;
+        match &event.data {
+            EventData::ToolResult { content, .. } => self.show_started(&text_of(content)),
+            EventData::StepEnd { .. } | EventData::TurnEnd { .. } => self.show_unnamed(),
+            EventData::TurnStart { .. }
+            | EventData::StepStart { .. }
+            | EventData::RequestHeader { .. }
+            | EventData::UserMessage(_)
+            | EventData::AssistantMessage { .. }
+            | EventData::ToolCall { .. } => {}
+        }
     }
 
-    /// Shows the changes that came before the next event.
+    /// Shows the changes that came before the next event, of tasks that were shown.
     fn show_changes(&mut self) {
-        while self
-            .waiting
-            .front()
-            .is_some_and(|change| change.logged <= self.shown)
-            && let Some(change) = self.waiting.pop_front()
-        {
-            self.report.task(change.task);
+        for change in std::mem::take(&mut self.waiting) {
+            if change.logged <= self.shown && self.report.knows(&change.task.id) {
+                self.report.task(change.task);
+            } else {
+                self.waiting.push_back(change);
+            }
         }
+    }
+
+    /// Shows how these tasks have ended.
+    fn show_ends(&mut self, ids: &[String]) {
+        for task in self.tasks.list(Some(self.led.agent())) {
+            let task = Task::from(&task);
+            if ids.contains(&task.id) && !task.is_live() {
+                self.report.task(task);
+            }
+        }
+    }
+
+    /// Shows the tasks that a result is the first to name.
+    fn show_started(&mut self, result: &str) {
+        let listed = self.tasks.list(Some(self.led.agent()));
+        let waiting = self.waiting.iter().map(|change| change.task.clone());
+        let tasks: Vec<Task> = listed.iter().map(Task::from).chain(waiting).collect();
+        for task in tasks {
+            if !self.report.knows(&task.id) && names(result, &task.id) {
+                self.report.task(task.begun());
+            }
+        }
+        self.show_changes();
+    }
+
+    /// Shows the tasks that were started in a step and named by none of its results.
+    fn show_unnamed(&mut self) {
+        let unnamed = self.waiting.iter();
+        let unnamed: Vec<Task> = unnamed
+            .filter(|change| change.logged <= self.shown)
+            .map(|change| change.task.clone())
+            .collect();
+        for task in unnamed {
+            if !self.report.knows(&task.id) {
+                self.report.task(task.begun());
+            }
+        }
+        self.show_changes();
     }
 
     /// What is in the log and was not looked at.
@@ -210,6 +265,12 @@ pub(super) async fn follow(run: &mut Run<'_>, signals: &Signals) -> Followed {
             followed = &mut rest => return followed,
         }
     }
+}
+
+/// Whether a word of a text is this id.
+fn names(text: &str, id: &str) -> bool {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'))
+        .any(|word| word == id)
 }
 
 /// Waits until nothing is left to do, or the agent has waited for its tasks for so long.

@@ -1,7 +1,7 @@
 //! What programs read on stdout. Stable: keys are added, not changed.
 
 use dsh_llm::Usage;
-use dsh_tasks::TaskSnapshot;
+use dsh_tasks::{TaskSnapshot, TaskStatus};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -38,7 +38,8 @@ pub(super) enum Line<'a> {
         text: &'a str,
         tasks: &'a [String],
     },
-    /// A task is new, or it has another status.
+    /// A task is new, right behind the first result that names it, or it has another status: its end comes before the
+    /// notice of it, anything else whenever it is seen.
     Task(&'a Task),
     /// The last line.
     Result(Summary<'a>),
@@ -75,6 +76,24 @@ pub(super) struct Tokens {
     input_tokens: u64,
     cache_read_tokens: u64,
     output_tokens: u64,
+}
+
+impl Task {
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self.status, "running" | "stopping")
+    }
+
+    /// As it was when it was new, should it have ended since.
+    pub(super) fn begun(self) -> Self {
+        if self.is_live() {
+            return self;
+        }
+        Self {
+            status: TaskStatus::Running.as_str(),
+            detail: None,
+            ..self
+        }
+    }
 }
 
 impl From<&TaskSnapshot> for Task {

@@ -146,11 +146,18 @@ impl Report {
         self.stage = Stage::Closing;
     }
 
+    /// Whether a task was shown.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.tasks.iter().any(|known| known.id == id)
+    }
+
     /// A task is new, or may have changed.
     pub(super) fn task(&mut self, task: Task) {
         let known = self.tasks.iter_mut().find(|known| known.id == task.id);
         match known {
             Some(known) if *known == task => return,
+            // What is told late: it has ended.
+            Some(known) if !known.is_live() && task.is_live() => return,
             Some(known) => *known = task.clone(),
             None => self.tasks.push(task.clone()),
         }
@@ -284,7 +291,7 @@ impl Report {
 
     /// One line: what the agent does, and the tasks that live.
     fn show_status(&self) {
-        let live = self.tasks.iter().filter(|task| is_live(task));
+        let live = self.tasks.iter().filter(|task| task.is_live());
         let live: Vec<String> = live.map(|task| format!("{} {}", task.id, task.status)).collect();
         let parts = [self.doing.clone(), live.join(", ")];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -317,8 +324,4 @@ impl Outcome {
             Self::Completed | Self::Cancelled => None,
         }
     }
-}
-
-fn is_live(task: &Task) -> bool {
-    matches!(task.status, "running" | "stopping")
 }
