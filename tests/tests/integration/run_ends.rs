@@ -75,7 +75,12 @@ async fn wrong_usage_exits_with_2_before_anything_runs() {
         "[agent]\nmax_parallel = 3\n[approval]\nask = [\"shell\"]\n",
     )
     .expect("a file");
-    let cases: [(&[&str], &str); 9] = [
+    std::fs::write(
+        room.file("cgroup.toml"),
+        "[bash]\ncgroup = \"/no/such/directory\"\n",
+    )
+    .expect("a file");
+    let cases: [(&[&str], &str); 15] = [
         (&["hi"], "DEEPSEEK_API_KEY"),
         (&["hi"], "--api-key-env"),
         (&["hi", "--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
@@ -87,6 +92,24 @@ async fn wrong_usage_exits_with_2_before_anything_runs() {
         (&["hi", "--model", "scripted:none.json"], "none.json"),
         (&["hi", "--model", "scripted:broken.json"], "turns"),
         (&["hi", "--resume"], "--session"),
+        (
+            &["hi", "--model", "nonsense:x"],
+            "deepseek, openai, compatible, scripted",
+        ),
+        (&["hi", "--model", ":"], "unknown provider"),
+        (&["hi", "--model", ""], "--model is empty"),
+        (&["hi", "--model", "openai"], "openai:NAME"),
+        (&["hi", "--api-key-env", ""], "--api-key-env is empty"),
+        (
+            &[
+                "hi",
+                "--config",
+                "cgroup.toml",
+                "--base-url",
+                "http://127.0.0.1:9/v1",
+            ],
+            "/no/such/directory",
+        ),
         (
             &["hi", "--config", "broken.toml"],
             "agent.max_parallel: unknown key",

@@ -75,8 +75,11 @@ async fn a_session_is_neither_overwritten_nor_made_up() {
     for (file, resume, code, told) in [
         ("notes.txt", false, 2, "notes.txt exists and is not empty"),
         ("none.jsonl", true, 2, "none.jsonl"),
-        ("notes.txt", true, 1, "notes.txt is no session file"),
-        ("no/such/directory.jsonl", false, 1, "no/such/directory.jsonl"),
+        ("notes.txt", true, 2, "notes.txt is no session file"),
+        ("no/such/directory.jsonl", false, 2, "no/such/directory.jsonl"),
+        ("notes.txt/s.jsonl", false, 2, "notes.txt/s.jsonl"),
+        (".", false, 2, "session file"),
+        (".", true, 2, "session file"),
     ] {
         let ran = run(file, resume).await;
         assert_eq!(ran.code, Some(code), "{ran:?}");

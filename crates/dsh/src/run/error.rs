@@ -17,9 +17,9 @@ pub(crate) enum RunError {
     /// Stdin cannot be read.
     #[error("cannot read the prompt from stdin: {0}")]
     Stdin(#[source] io::Error),
-    /// There is a session in the file.
+    /// What was named cannot be the session's file.
     #[error(transparent)]
-    Exists(StoreError),
+    Unfit(StoreError),
     /// There is no session in the file.
     #[error("no session to resume: {0}")]
     Missing(#[source] StoreError),
@@ -44,7 +44,7 @@ impl RunError {
     /// The exit code that goes with it.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::NoPrompt | Self::PromptNotText | Self::Exists(_) | Self::Missing(_) => 2,
+            Self::NoPrompt | Self::PromptNotText | Self::Unfit(_) | Self::Missing(_) => 2,
             Self::Stdin(_)
             | Self::Session(_)
             | Self::Cwd(_)
