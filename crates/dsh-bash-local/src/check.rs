@@ -5,6 +5,7 @@ use std::path::Path;
 
 use dsh_bash::{BashSpec, StartError};
 use dsh_subprocess::Launcher;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// The longest command without a guard: the kernel takes 128 KiB for one argument of a process, with the NUL that ends it.
 pub const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
@@ -24,8 +25,15 @@ pub(crate) fn check(spec: &BashSpec, launcher: &Launcher) -> Result<(), StartErr
 }
 
 /// Looking up `.` below a path needs a directory there, and the right to enter it.
+///
+/// A file system that does not answer holds up whoever looks. On a runtime with several threads that is this call
+/// alone: everything else that waits for this thread is handed to another one.
 fn enterable(workdir: &Path) -> io::Result<()> {
-    std::fs::metadata(workdir.join(".")).map(drop)
+    let look = || std::fs::metadata(workdir.join(".")).map(drop);
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(look),
+        Ok(_) | Err(_) => look(),
+    }
 }
 
 /// `ENOENT: no such file or directory`: the name that programs look for, and words.
