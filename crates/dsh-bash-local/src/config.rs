@@ -21,8 +21,8 @@ const MAX_BOUND_MS: f64 = 2_147_483_647.0;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LocalBashConfig {
-    /// Where commands run that name no directory, of callers that have none: of `dsh mcp`. An agent has its own, for `dsh
-    /// run` the current one. Without it, where the program was started.
+    /// Where commands of `dsh mcp` run that name no directory; without it, where the program was started. An agent's run
+    /// in the directory of its session.
     pub cwd: Option<PathBuf>,
     /// How long a foreground command may take that names no timeout, in milliseconds.
     pub timeout_ms: f64,
