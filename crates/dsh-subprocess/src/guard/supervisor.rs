@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::SigSet;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, set_parent_process_death_signal,
-    setsid, wait,
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
+    set_parent_process_death_signal, setsid, wait,
 };
 
 use super::poll::Children;
@@ -26,6 +26,9 @@ use crate::wire::{Offer, Received, Report, Wait, pair, receive, send};
 
 /// A guard that is stopped this often is given up on.
 const STOPS: u32 = 50;
+/// How long guards have to end their trees once the program is gone: more than TERM, grace and KILL take. One that takes
+/// longer does not run (a debugger may hold it), and what it guards is ended here.
+const ORPHANED_BOUND: Duration = Duration::from_secs(2);
 /// How long orphans may resist before they are named.
 const KILL_BOUND: Duration = Duration::from_secs(10);
 
@@ -38,6 +41,7 @@ pub(super) fn run(main: OwnedFd) -> ! {
         fork::exit(1)
     };
     let _ = rustix::thread::set_name(c"dsh-supervisor");
+    let program = getppid();
     go_on_when_parent_ends();
     let subreaper = set_child_subreaper(Some(getpid()));
     let (Ok(()), Ok(children)) = (subreaper, Children::new()) else {
@@ -50,6 +54,8 @@ pub(super) fn run(main: OwnedFd) -> ! {
         lost: Vec::new(),
         killing: None,
         home: None,
+        program,
+        program_gone: None,
     }
     .run();
     fork::exit(0)
@@ -64,6 +70,10 @@ struct Supervisor {
     killing: Option<Killing>,
     /// Where the cgroups of all commands are.
     home: Option<Home>,
+    /// The program that started this process.
+    program: Option<Pid>,
+    /// When it was seen to be gone.
+    program_gone: Option<Instant>,
 }
 
 struct Guard {
@@ -100,9 +110,29 @@ impl Supervisor {
                 let _ = self.home.map(|home| home.remove());
                 return;
             }
+            let next = [next, self.give_up_on_guards()].into_iter().flatten().min();
             let main = self.main.as_ref().map(AsFd::as_fd);
             self.children.sleep(&[main], next);
         }
+    }
+
+    /// Kills the guards that are left a while after the program went. Says when to look again.
+    ///
+    /// The death of the program wakes this process up: as the end of its socket, and as the signal that it asked for.
+    fn give_up_on_guards(&mut self) -> Option<Instant> {
+        if self.main.is_some() || self.guards.is_empty() || getppid() == self.program {
+            return None;
+        }
+        let now = Instant::now();
+        let until = *self.program_gone.get_or_insert(now) + ORPHANED_BOUND;
+        if now < until {
+            return Some(until);
+        }
+        for guard in self.guards.keys() {
+            // A child that was not waited for, so it is this one.
+            let _ = kill_process(*guard, Signal::KILL);
+        }
+        Some(now + ORPHANED_BOUND)
     }
 
     fn read_requests(&mut self) {

@@ -103,6 +103,33 @@ fn a_command_that_stopped_guard_and_supervisor_does_not_outlive_the_program() {
 }
 
 #[test]
+fn a_command_that_traces_its_guard_does_not_outlive_the_program() {
+    let name = "harness::a_command_that_traces_its_guard_does_not_outlive_the_program";
+    if is_inside() {
+        return run(async {
+            // Attaches, waits for the stop, and never lets it go on.
+            let script = "trap '' TERM; setsid sleep 60 & exec python3 -c 'import ctypes, sys, time\n\
+                          libc = ctypes.CDLL(None)\n\
+                          assert libc.ptrace(16, int(sys.argv[1]), 0, 0) == 0\n\
+                          time.sleep(60)' $PPID";
+            let started = launcher().spawn(marked(script)).await.unwrap();
+            let guard = parent(started.tree.pid());
+            eventually("a traced guard", || state(guard) == Some('t')).await;
+            note("guard", guard);
+            note("supervisor", parent(guard));
+            std::future::pending::<()>().await;
+        });
+    }
+    run(async {
+        let harness = Harness::start(name);
+        let supervisor = harness.noted("supervisor").await;
+        let guard = harness.noted("guard").await;
+        assert!(harness.living().len() >= 3);
+        harness.kill(&[guard, supervisor], Duration::from_secs(15)).await;
+    });
+}
+
+#[test]
 fn a_dropped_launcher_and_its_trees_take_the_supervisor_along() {
     run(async {
         let launcher = launcher();
