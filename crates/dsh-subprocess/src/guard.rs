@@ -20,6 +20,8 @@
 //! 5. A guard serves one command at a time, and another one only if nothing was done to it (see `serve`).
 
 #[cfg(target_os = "linux")]
+mod inherited;
+#[cfg(target_os = "linux")]
 mod poll;
 #[cfg(target_os = "linux")]
 mod serve;

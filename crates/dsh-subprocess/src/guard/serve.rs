@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, wait};
 
+use super::inherited::Inherited;
 use super::poll::{Children, Signalled};
 use super::start::{Running, await_order, start};
 use crate::cgroup::{Cgroup, Population, hits};
@@ -28,6 +29,7 @@ const ASK: Pace = Pace::new(Duration::from_micros(100), Duration::from_millis(20
 pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
     let children = Children::new().map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
     let mut harness = Harness(Some(socket));
+    let inherited = Inherited::now();
     let mut after = After::Waits;
     while let (Some(socket), After::Waits) = (&harness.0, after) {
         let Some(order) = await_order(socket)? else {
@@ -46,6 +48,7 @@ pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
                 after = Guard {
                     harness: &mut harness,
                     children: &children,
+                    inherited: &inherited,
                     leader,
                     state: Leader::Unreaped,
                     status: None,
@@ -71,6 +74,8 @@ pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
 struct Guard<'a> {
     harness: &'a mut Harness,
     children: &'a Children,
+    /// What commands have from this guard, as it was before any of them.
+    inherited: &'a Inherited,
     leader: Pid,
     state: Leader,
     /// How the leader exited, until that is told.
@@ -130,15 +135,15 @@ impl Guard<'_> {
         }
     }
 
-    /// What becomes of this guard, of whose tree nobody is left.
+    /// What becomes of this guard, of whose tree nobody is left: it serves again if that tree has left no trace in it.
     ///
     /// The last member may have sent a signal after signals were looked at and exited before children were. What it has
     /// sent is here by now, since it is gone.
     fn after(&mut self) -> After {
         self.clear_signals();
         match (&self.stop, self.signalled) {
-            (Stop::No, Signalled::No) => After::Waits,
-            (Stop::Grace { .. } | Stop::Kill(_), _) | (_, Signalled::Yes) => After::Goes,
+            (Stop::No, Signalled::No) if *self.inherited == Inherited::now() => After::Waits,
+            (Stop::No | Stop::Grace { .. } | Stop::Kill(_), Signalled::No | Signalled::Yes) => After::Goes,
         }
     }
 

@@ -49,6 +49,19 @@ fn a_guard_that_was_sent_a_signal_serves_nobody_else() {
 }
 
 #[test]
+fn a_guard_that_was_given_other_limits_serves_nobody_else() {
+    run(async {
+        let launcher = launcher();
+        for change in [
+            "prlimit --pid $PPID --nofile=64:64",
+            "renice -n 5 -p $PPID >/dev/null",
+        ] {
+            assert_eq!(same_twice(&launcher, change).await, None, "{change}");
+        }
+    });
+}
+
+#[test]
 fn a_termination_that_comes_late_does_not_reach_the_next_command() {
     run(async {
         let launcher = launcher();
