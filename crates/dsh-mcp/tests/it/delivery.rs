@@ -93,6 +93,8 @@ async fn a_result_that_tells_the_end_never_carries_its_notice() {
         .await;
     assert_eq!(told, ["(no new output)\n[status: killed, signal: SIGTERM]"]);
     assert_eq!(client.bash("true").await.len(), 1);
+    client.close_input();
+    client.served().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -46,6 +46,8 @@ async fn a_waiting_call_holds_back_no_other() {
         let told = texts(&client.answer(id).await);
         assert!(told[0].ends_with("[status: killed, signal: SIGTERM]"), "{told:?}");
     }
+    client.close_input();
+    client.served().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -197,6 +199,8 @@ async fn connections_see_only_their_own_tasks() {
     theirs.close_input();
     theirs.served().await;
     assert!(mine.call("task_list", json!({})).await[0].starts_with(&format!("{task} [bash] running")));
+    mine.close_input();
+    mine.served().await;
 }
 
 /// How a shell user asks: everything at once, then the end.

@@ -39,6 +39,8 @@ async fn every_task_is_a_resource() {
     let id = client.request("resources/templates/list", json!({})).await;
     let templates = client.answer(id).await["result"]["resourceTemplates"].clone();
     assert_eq!(templates[0]["uriTemplate"], "dsh://task/{id}");
+    client.close_input();
+    client.served().await;
 }
 
 async fn page(client: &mut Client, params: Value) -> (Vec<String>, Value) {
@@ -101,6 +103,8 @@ async fn a_cursor_that_was_never_given_is_refused() {
         let reason = format!("no page begins at cursor {cursor}: ask for the first page, without a cursor");
         assert_eq!(answer["error"]["message"], reason);
     }
+    client.close_input();
+    client.served().await;
 }
 
 #[tokio::test]
@@ -171,6 +175,8 @@ async fn what_is_no_task_of_mine_is_not_found() {
         let id = client.request("resources/subscribe", json!({"uri": uri})).await;
         assert_eq!(client.answer(id).await["error"]["code"], -32002);
     }
+    client.close_input();
+    client.served().await;
 }
 
 #[tokio::test]
@@ -234,6 +240,8 @@ async fn an_unsubscribed_client_is_told_no_more() {
             .iter()
             .all(|notice| notice["method"] != "notifications/resources/updated")
     );
+    client.close_input();
+    client.served().await;
 }
 
 /// What every request of a client without `initialize` carries.
@@ -292,4 +300,6 @@ async fn a_client_without_initialize_calls_tools_and_listens() {
         rest.iter().all(|message| message["id"] != json!(listen)),
         "a cancelled request has no answer"
     );
+    client.close_input();
+    client.served().await;
 }
