@@ -103,8 +103,8 @@ async fn a_cursor_that_was_never_given_is_refused() {
         let reason = format!("no page begins at cursor {cursor}: ask for the first page, without a cursor");
         assert_eq!(answer["error"]["message"], reason);
     }
-    client.close_input();
-    client.served().await;
+    other.close_input();
+    other.served().await;
 }
 
 #[tokio::test]
@@ -177,6 +177,8 @@ async fn what_is_no_task_of_mine_is_not_found() {
     }
     client.close_input();
     client.served().await;
+    other.close_input();
+    other.served().await;
 }
 
 #[tokio::test]
