@@ -56,20 +56,6 @@ impl AgentLoop {
         }
     }
 
-    /// The same services with other settings, for agents that differ from the rest.
-    #[must_use]
-    pub fn with_config(&self, config: LoopConfig) -> Self {
-        Self {
-            deps: Arc::clone(&self.deps),
-            config: Arc::new(config),
-        }
-    }
-
-    /// The settings.
-    pub fn config(&self) -> &LoopConfig {
-        &self.config
-    }
-
     /// Makes an agent, composes it, then starts its driver.
     ///
     /// # Errors

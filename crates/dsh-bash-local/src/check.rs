@@ -28,6 +28,10 @@ pub(crate) fn check(spec: &BashSpec, launcher: &Launcher) -> Result<(), StartErr
 ///
 /// A file system that does not answer holds up whoever looks. On a runtime with several threads that is this call
 /// alone: everything else that waits for this thread is handed to another one.
+///
+/// # Panics
+///
+/// In a `LocalSet` of such a runtime, which cannot be handed over.
 fn enterable(workdir: &Path) -> io::Result<()> {
     let look = || std::fs::metadata(workdir.join(".")).map(drop);
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {

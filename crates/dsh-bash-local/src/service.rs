@@ -18,6 +18,11 @@ use crate::process::LocalProcess;
 use crate::{NAME, check};
 
 /// Runs commands with the bash of this machine. Cheap to clone; all clones are one executor.
+///
+/// # Panics
+///
+/// A start panics within a `LocalSet` on a runtime with several threads: what a slow file system holds up there cannot be
+/// handed to another thread.
 #[derive(Clone)]
 pub struct LocalBash {
     core: Arc<Core>,
