@@ -35,7 +35,7 @@ type Rule = fn(&Tree) -> Vec<Finding>;
 const RULES: [Rule; 14] = [
     layers::every_package_has_a_layer,
     layers::edges_go_down,
-    layers::crates_that_stay_behind_one,
+    layers::crates_that_stay_behind_others,
     layers::directory_is_the_name,
     style::opens_with_documentation,
     style::stays_short,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dsh_agent::Agent;
-use dsh_agent_loop::{BoxError, Compose};
+use dsh_agent::{BoxError, Compose};
 use dsh_scope::ScopeClosed;
 use dsh_session::{AppendError, Durability, EventData, TurnEnd, TurnTrigger};
 use dsh_tasks::TaskRegistry;

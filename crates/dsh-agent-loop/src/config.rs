@@ -1,10 +1,9 @@
 //! What a deployment can set, and what an agent is made of.
 
 use std::num::NonZeroUsize;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use dsh_agent::{Agent, WakePolicy};
+use dsh_agent::{Compose, WakePolicy};
 use dsh_llm::{RetryPolicy, Sampling};
 use dsh_scope::Scope;
 use dsh_session::Session;
@@ -69,15 +68,6 @@ impl AgentPlan {
         }
     }
 }
-
-/// What is done with an agent before it is driven. When it fails, there is no agent.
-pub type Compose = Box<dyn FnOnce(Arc<Agent>) -> Composed + Send>;
-
-/// The work of a [`Compose`].
-pub type Composed = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
-
-/// Why an agent could not be composed.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The model that answers, and how.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use dsh_agent::AgentError;
 use dsh_scope::CloseError;
 
-use crate::config::BoxError;
+use dsh_agent::BoxError;
 
 /// Why there is no agent.
 #[derive(Debug, thiserror::Error)]

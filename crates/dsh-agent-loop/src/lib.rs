@@ -67,7 +67,7 @@ mod turn;
 
 mod live;
 
-pub use config::{AgentPlan, BoxError, Compose, Composed, LoopConfig, ModelChoice};
+pub use config::{AgentPlan, LoopConfig, ModelChoice};
 pub use error::CreateError;
 pub use live::Live;
 pub use order::{ToolOrder, ToolOrderError};

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dsh_agent::{Agent, AgentHandle, AgentRegistry};
+use dsh_agent::{Agent, AgentHandle, AgentRegistry, BoxError, Compose};
 use dsh_llm::ModelRegistry;
 use dsh_scope::{CloseError, contain_future};
 use dsh_system_prompt::PromptRegistry;
 use dsh_tools::ToolRegistry;
 use tokio::sync::broadcast;
 
-use crate::config::{AgentPlan, BoxError, Compose, LoopConfig, ModelChoice};
+use crate::config::{AgentPlan, LoopConfig, ModelChoice};
 use crate::error::CreateError;
 use crate::live::Live;
 use crate::turn::Worker;
@@ -132,6 +132,11 @@ impl LedAgent {
     /// Chooses another model, from the next request on.
     pub fn set_model(&self, model: ModelChoice) {
         *self.model.lock().unwrap_or_else(PoisonError::into_inner) = model;
+    }
+
+    /// The right to dispose it alone, for who needs nothing else: it works on.
+    pub fn into_handle(self) -> AgentHandle {
+        self.handle
     }
 
     /// What can be seen of answers from now on before they are whole. A slow observer misses some of it; the log does

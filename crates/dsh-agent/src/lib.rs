@@ -53,6 +53,7 @@
 
 mod agent;
 mod error;
+mod factory;
 mod registry;
 
 mod driver;
@@ -61,6 +62,7 @@ mod inbox;
 pub use agent::{Agent, InstanceId};
 pub use driver::{Claim, Driver, Turn};
 pub use error::{AgentDisposed, AgentError, DriveError};
+pub use factory::{AgentFactory, BoxError, ChildPlan, Compose, Composed, Instruction, ModelRoute};
 pub use inbox::desk::{AgentStatus, Stop, Trigger, WakePolicy};
 pub use inbox::{Inbox, InboxLease, Notice, NoticeHold, NoticeKey};
 pub use registry::{AgentHandle, AgentRegistry, AgentSpec};

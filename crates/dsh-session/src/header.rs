@@ -20,6 +20,16 @@ pub struct SessionHeader {
     /// The session that it was started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<SessionId>,
+    /// How many agents stand above its own: 0 for one that a person or a client talks to. It goes with the log, so going on
+    /// with a session gives nobody a new budget.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub delegation_depth: u64,
+    /// How many of its first events are those of the parent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seed_length: u64,
+    /// The preset that its agent was composed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
 }
 
 impl SessionHeader {
@@ -33,6 +43,13 @@ impl SessionHeader {
             created_at: epoch_ms(),
             cwd,
             parent_session: None,
+            delegation_depth: 0,
+            seed_length: 0,
+            preset: None,
         }
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -51,7 +51,12 @@ struct Persistence {
 impl Session {
     /// A session with an empty log that is only in memory. `cwd` is the directory its tools work in, if it has one.
     pub fn new(id: SessionId, cwd: Option<PathBuf>) -> Self {
-        Self::build(SessionHeader::new(id, cwd), Log::default(), None)
+        Self::with_header(SessionHeader::new(id, cwd))
+    }
+
+    /// As [`new`](Self::new), with everything that a header can say.
+    pub fn with_header(header: SessionHeader) -> Self {
+        Self::build(header, Log::default(), None)
     }
 
     /// The session of a file, with what was loaded from it. Events get into the file by [`flush`](Self::flush); it stays

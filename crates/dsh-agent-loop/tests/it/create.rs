@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use dsh_agent::Agent;
-use dsh_agent_loop::{Compose, CreateError, LoopConfig};
+use dsh_agent::Compose;
+use dsh_agent_loop::{CreateError, LoopConfig};
 use dsh_session::{Session, SessionId};
 use dsh_testkit::{Gate, LogCapture};
 

@@ -1,0 +1,1 @@
+//! Any agent of the Agent Client Protocol as a subagent.

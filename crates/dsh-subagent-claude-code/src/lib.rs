@@ -1,0 +1,1 @@
+//! Claude Code as a subagent, over its control protocol.

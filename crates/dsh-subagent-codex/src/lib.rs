@@ -1,0 +1,1 @@
+//! Codex as a subagent, over its app server.

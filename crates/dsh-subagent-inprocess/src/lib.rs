@@ -1,0 +1,1 @@
+//! Subagents in this process: fresh ones, and forks of their parent.

@@ -1,0 +1,1 @@
+//! A product that works as a child process, spoken to over its standard streams.

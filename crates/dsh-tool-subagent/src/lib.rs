@@ -1,0 +1,1 @@
+//! The tool that delegates work to a subagent.
