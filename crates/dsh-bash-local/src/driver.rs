@@ -35,7 +35,9 @@ pub(crate) async fn drive(
 ) {
     let _total = EndOnDrop(Arc::clone(&process));
     match launcher.spawn(spec).await {
-        Ok(Spawned { tree, stdout, stderr }) => {
+        Ok(Spawned {
+            tree, stdout, stderr, ..
+        }) => {
             let pump = Pump::new(stdout, stderr, process.output().clone());
             let tree = Arc::new(tree);
             process.advance(Stage::Running);

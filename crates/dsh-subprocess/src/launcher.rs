@@ -17,6 +17,7 @@ use crate::guarded::Guards;
 use crate::limits::{LimitError, Limits};
 use crate::spec::ProcessSpec;
 use crate::starter;
+use crate::stdin::StdinPipe;
 use crate::tree::ProcessTree;
 
 /// Starts processes, at one level of certainty about what becomes of them. Cheap to clone; clones are one launcher.
@@ -56,14 +57,17 @@ pub enum Cgroups {
     Within(PathBuf),
 }
 
-/// A started process: its tree and the reading ends of its two output pipes.
+/// A started process: its tree and this program's ends of its pipes. Each can be moved out and used on its own, by
+/// whatever task, for as long as it likes.
 ///
-/// A pipe reaches its end when every process that holds its other end has closed it, which may be later
+/// An output pipe reaches its end when every process that holds its other end has closed it, which may be later
 /// than the end of the tree (a process outside of it holds it) or earlier.
 #[derive(Debug)]
 pub struct Spawned {
     /// The tree. Dropping it ends it.
     pub tree: ProcessTree,
+    /// What the process reads on descriptor 0, for whoever writes it; there with [`Stdin::Pipe`](crate::Stdin::Pipe) only.
+    pub stdin: Option<StdinPipe>,
     /// What the process writes to descriptor 1.
     pub stdout: pipe::Receiver,
     /// What the process writes to descriptor 2.
@@ -73,6 +77,7 @@ pub struct Spawned {
 /// A started process, before a runtime watches its pipes.
 pub(crate) struct Launched {
     pub(crate) tree: ProcessTree,
+    pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
 }
@@ -207,11 +212,16 @@ impl Launcher {
         });
         begun.map_err(|error| SpawnError::resources("a thread that starts processes", error))?;
         let panicked = |_| SpawnError::resources("a process", io::Error::other("the start panicked"));
-        let Launched { tree, stdout, stderr } = launched.await.map_err(panicked)??;
-        let receive = |fd| {
-            pipe::Receiver::from_owned_fd(fd).map_err(|error| SpawnError::resources("a watched pipe", error))
-        };
+        let Launched {
+            tree,
+            stdin,
+            stdout,
+            stderr,
+        } = launched.await.map_err(panicked)??;
+        let refused = |error| SpawnError::resources("a watched pipe", error);
+        let receive = |fd| pipe::Receiver::from_owned_fd(fd).map_err(refused);
         Ok(Spawned {
+            stdin: stdin.map(StdinPipe::new).transpose().map_err(refused)?,
             stdout: receive(stdout)?,
             stderr: receive(stderr)?,
             tree,

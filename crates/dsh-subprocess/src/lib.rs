@@ -10,6 +10,8 @@
 //! - **Start.** [`Launcher::spawn`] gives the process default signal dispositions, an empty mask, descriptors 0 to 2
 //!   and exactly the environment it is told. A failure says whether the program, the directory or the system's limits
 //!   are at fault. This program never forks: the cost of a start does not grow with its memory.
+//! - **Pipes.** [`Spawned`] has the reading ends of standard output and standard error, each a stream of its own, and on
+//!   request the writing end of standard input ([`StdinPipe`]). They belong to the owner; the tree does not wait for them.
 //! - **Exit.** [`ProcessTree::leader_exit`] is how the process itself ended. It is not the end of the tree.
 //! - **End.** [`ProcessTree::ended`] is when its group was *seen* empty (zombies are gone, what cannot be
 //!   seen is alive), when its guard had nobody left to wait for, or when survivors of a KILL are named.
@@ -90,6 +92,7 @@ mod facts;
 mod launcher;
 mod limits;
 mod spec;
+mod stdin;
 mod tree;
 
 // On the way to a start.
@@ -129,4 +132,5 @@ pub use guard::guard_entry;
 pub use launcher::{Cgroups, GuardConfig, Launcher, Spawned};
 pub use limits::{LimitError, LimitReached, Limits};
 pub use spec::{ProcessSpec, Stdin};
+pub use stdin::StdinPipe;
 pub use tree::ProcessTree;

@@ -21,8 +21,10 @@ pub(crate) struct Prepared {
     pub(crate) directory: OwnedFd,
     /// What the process gets as 0, 1 and 2.
     pub(crate) stdio: [OwnedFd; 3],
-    /// What this program keeps: the way to its standard input, the reading ends of the others.
+    /// What this program keeps: what it feeds its standard input with, or the writing end of that; the reading ends of the
+    /// others.
     pub(crate) feed: Option<Feed>,
+    pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
     /// Program and directory as they were asked for.
@@ -40,7 +42,7 @@ impl Prepared {
                 program: spec.program.clone(),
                 source,
             })?;
-        let (stdin, feed) = open_stdin(spec.stdin)?;
+        let Input { read, feed, write } = Input::open(spec.stdin)?;
         let (stdout, child_stdout) = open_pipe()?;
         let (stderr, child_stderr) = open_pipe()?;
         Ok(Prepared {
@@ -48,8 +50,9 @@ impl Prepared {
             argv,
             env,
             directory,
-            stdio: [stdin, child_stdout, child_stderr],
+            stdio: [read, child_stdout, child_stderr],
             feed,
+            stdin: write,
             stdout,
             stderr,
             asked: spec.program,
@@ -126,19 +129,31 @@ fn open_directory(cwd: &Path) -> Result<OwnedFd, SpawnError> {
     above_stdio(directory)
 }
 
-fn open_stdin(stdin: Stdin) -> Result<(OwnedFd, Option<Feed>), SpawnError> {
-    match stdin {
-        Stdin::Null => {
+/// What a process reads as 0, and what this program has of that.
+struct Input {
+    read: OwnedFd,
+    feed: Option<Feed>,
+    write: Option<OwnedFd>,
+}
+
+impl Input {
+    fn open(stdin: Stdin) -> Result<Input, SpawnError> {
+        if matches!(stdin, Stdin::Null) {
             let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|errno| SpawnError::resources("the null device", errno))?;
-            Ok((above_stdio(null)?, None))
+            return Ok(Input {
+                read: above_stdio(null)?,
+                feed: None,
+                write: None,
+            });
         }
-        Stdin::Data(data) => {
-            let (read, write) = open_pipe()?;
-            rustix::io::ioctl_fionbio(&write, true)
-                .map_err(|errno| SpawnError::resources("a pipe", errno))?;
-            Ok((read, Some(Feed::new(write, data))))
-        }
+        let (read, write) = open_pipe()?;
+        rustix::io::ioctl_fionbio(&write, true).map_err(|errno| SpawnError::resources("a pipe", errno))?;
+        let (feed, write) = match stdin {
+            Stdin::Data(data) => (Some(Feed::new(write, data)), None),
+            Stdin::Null | Stdin::Pipe => (None, Some(write)),
+        };
+        Ok(Input { read, feed, write })
     }
 }
 

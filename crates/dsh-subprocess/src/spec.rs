@@ -42,6 +42,8 @@ pub enum Stdin {
     Null,
     /// A pipe with these bytes, then end of file. A process that does not read them loses nothing else.
     Data(Vec<u8>),
+    /// A pipe that the owner writes to while the process runs: [`Spawned::stdin`](crate::Spawned::stdin).
+    Pipe,
 }
 
 impl ProcessSpec {

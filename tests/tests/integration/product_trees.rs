@@ -52,7 +52,9 @@ fn script() -> [Turn; 2] {
 impl Running {
     async fn start(product: Product, launcher: &Launcher) -> Running {
         let started = launcher.spawn(product.run("run the tool")).await;
-        let Spawned { tree, stdout, stderr } = started.expect("the product starts");
+        let Spawned {
+            tree, stdout, stderr, ..
+        } = started.expect("the product starts");
         let mut output = JoinSet::new();
         for (name, pipe) in [("stdout.log", stdout), ("stderr.log", stderr)] {
             output.spawn(save(pipe, product.room.home().join(name)));

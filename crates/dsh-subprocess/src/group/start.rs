@@ -42,6 +42,7 @@ pub(crate) fn launch(mut spec: ProcessSpec) -> Result<Launched, SpawnError> {
     keeper.watch(Box::new(Ward::new(Arc::clone(&grouped), prepared.feed)));
     Ok(Launched {
         tree: ProcessTree::of_group(grouped),
+        stdin: prepared.stdin,
         stdout: prepared.stdout,
         stderr: prepared.stderr,
     })

@@ -62,6 +62,7 @@ impl Guards {
         keeper.watch(Box::new(line));
         Ok(Launched {
             tree: ProcessTree::of_guard(guarded),
+            stdin: prepared.stdin,
             stdout: prepared.stdout,
             stderr: prepared.stderr,
         })

@@ -18,6 +18,7 @@ mod command;
 mod end;
 mod escape;
 mod harness;
+mod input;
 mod limits;
 mod many;
 mod outlived;
