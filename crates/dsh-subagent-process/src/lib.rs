@@ -1,1 +1,45 @@
-//! A product that works as a child process, spoken to over its standard streams.
+//! A product that works as a child process and is spoken to over its standard streams.
+//!
+//! [`Product::start`] starts it in a verified tree of [`dsh_subprocess`]; [`Product::release`] ends that tree and returns when
+//! it was seen empty. Between the two, a provider of subagents speaks the product's protocol over [`Streams`], most of them
+//! in [lines of JSON](JsonLines).
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use dsh_subagent_process::{JsonLines, Lines, Product, ProductSpec};
+//! use dsh_subprocess::Launcher;
+//! use serde_json::json;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let spec = ProductSpec {
+//!     program: "/bin/sh".into(),
+//!     args: vec!["-c".into(), "read request; echo '{\"answer\": 42}'; sleep 600 & sleep 600".into()],
+//!     cwd: "/".into(),
+//!     env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+//!     grace: Duration::from_secs(3),
+//! };
+//! let (product, streams) = Product::start(&Launcher::groups(), spec).await?;
+//!
+//! let requests = JsonLines::new(streams.stdin);
+//! requests.send(&json!({ "question": "?" })).await?;
+//! let mut answers = Lines::new(streams.stdout);
+//! assert_eq!(answers.next().await?.as_deref(), Some(r#"{"answer": 42}"#));
+//!
+//! product.release().await?;
+//! assert_eq!(product.exit().await.to_string(), "signal: SIGTERM");
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+
+mod environment;
+mod lines;
+mod log;
+mod product;
+
+pub use environment::overlay;
+pub use lines::{JsonLines, LineError, Lines, MAX_LINE_BYTES};
+pub use log::log_lines;
+pub use product::{Product, ProductSpec, ReleaseError, Streams};

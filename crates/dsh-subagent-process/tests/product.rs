@@ -1,0 +1,120 @@
+//! Products that are shells.
+
+use std::time::Duration;
+
+use dsh_subagent_process::{
+    JsonLines, LineError, Lines, MAX_LINE_BYTES, Product, ProductSpec, Streams, log_lines, overlay,
+};
+use dsh_subprocess::Launcher;
+use serde_json::json;
+
+fn shell(script: &str) -> ProductSpec {
+    ProductSpec {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        cwd: "/".into(),
+        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        grace: Duration::from_secs(5),
+    }
+}
+
+async fn start(script: &str) -> (Product, Streams) {
+    Product::start(&Launcher::groups(), shell(script))
+        .await
+        .expect("a shell")
+}
+
+#[tokio::test]
+async fn a_conversation_in_lines_then_nothing_is_left() {
+    let (product, streams) = start("while read line; do echo \"got $line\"; done; printf rest").await;
+    let requests = JsonLines::new(streams.stdin);
+    let mut answers = Lines::new(streams.stdout);
+    for n in 0..3 {
+        requests.send(&json!({ "n": n })).await.expect("it reads");
+        assert_eq!(
+            answers.next().await.expect("a line"),
+            Some(format!("got {{\"n\":{n}}}"))
+        );
+    }
+    requests.close().await;
+    let refused = requests.send(&json!(1)).await.expect_err("closed");
+    assert_eq!(refused.kind(), std::io::ErrorKind::BrokenPipe);
+    assert_eq!(answers.next().await.expect("a line").as_deref(), Some("rest"));
+    assert_eq!(answers.next().await.expect("its end"), None);
+    assert_eq!(product.exit().await.to_string(), "exit code: 0");
+    product.release().await.expect("nothing is left");
+}
+
+#[tokio::test]
+async fn a_release_ends_what_the_product_left_running() {
+    let (product, streams) = start("sleep 600 & echo $!; exit 3").await;
+    let mut lines = Lines::new(streams.stdout);
+    let sleeper = lines.next().await.expect("a line").expect("a pid");
+    assert_eq!(product.exit().await.to_string(), "exit code: 3");
+    let stat = || std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
+    let gone = |stat: &str| stat.is_empty() || stat.contains(") Z ");
+    assert!(!gone(&stat()), "it runs on: {}", stat());
+    product.release().await.expect("nothing is left");
+    product.release().await.expect("and nothing comes again");
+    assert!(gone(&stat()), "{}", stat());
+}
+
+#[tokio::test]
+async fn what_does_not_listen_is_killed_after_the_grace() {
+    let mut spec = shell("trap '' TERM; echo ready; while :; do sleep 600; done");
+    spec.grace = Duration::from_millis(50);
+    let (product, streams) = Product::start(&Launcher::groups(), spec).await.expect("a shell");
+    let mut lines = Lines::new(streams.stdout);
+    assert_eq!(lines.next().await.expect("a line").as_deref(), Some("ready"));
+    product.release().await.expect("nothing is left");
+    assert_eq!(product.exited().expect("over").to_string(), "signal: SIGKILL");
+}
+
+#[tokio::test]
+async fn a_line_that_never_ends_is_refused() {
+    let line = vec![b'x'; MAX_LINE_BYTES + 1];
+    let mut lines = Lines::new(&line[..]);
+    assert!(matches!(lines.next().await, Err(LineError::TooLong)));
+
+    let mut longest = vec![b'x'; MAX_LINE_BYTES - 1];
+    longest.push(b'\n');
+    let mut lines = Lines::new(&longest[..]);
+    let read = lines.next().await.expect("it fits").expect("a line");
+    assert_eq!(read.len(), MAX_LINE_BYTES - 1);
+}
+
+#[tokio::test]
+async fn a_reader_that_was_dropped_in_the_middle_of_a_line_has_lost_nothing() {
+    let (product, streams) = start("printf first; read go; echo ' half'").await;
+    let requests = JsonLines::new(streams.stdin);
+    let mut lines = Lines::new(streams.stdout);
+    let ticks = async {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        line = lines.next() => panic!("no end of line yet: {line:?}"),
+        () = ticks => {}
+    }
+    requests.send(&json!("go")).await.expect("it reads");
+    assert_eq!(lines.next().await.expect("a line").as_deref(), Some("first half"));
+    product.release().await.expect("nothing is left");
+}
+
+#[tokio::test]
+async fn what_it_writes_for_people_is_seen_whole() {
+    let (product, streams) = start("printf 'one\\ntwo' >&2").await;
+    let mut seen = Vec::new();
+    log_lines("shell", streams.stderr, |chunk| seen.extend_from_slice(chunk)).await;
+    assert_eq!(seen, b"one\ntwo");
+    product.release().await.expect("nothing is left");
+}
+
+#[test]
+fn a_configured_variable_wins_and_nothing_removes_one() {
+    let ambient = [("A".into(), "1".into()), ("B".into(), "2".into())];
+    let env = overlay(&ambient, [("A", Some("3")), ("B", None), ("C", Some("4"))]);
+    assert_eq!(env, [("A".into(), "3".into()), ("C".into(), "4".into())]);
+}
