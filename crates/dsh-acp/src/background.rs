@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{Meta, SessionInfoUpdate, SessionUpdate};
 use dsh_agent::Agent;
+use dsh_output::visible;
 use dsh_scope::ScopeClosed;
 use dsh_tasks::{TaskRegistry, TaskSnapshot};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-
-use crate::visible::visible;
 
 /// The key in `_meta`.
 const KEY: &str = "dsh/tasks";

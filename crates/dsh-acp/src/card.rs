@@ -1,6 +1,6 @@
 //! Calls and results, as an editor shows them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
@@ -9,11 +9,12 @@ use agent_client_protocol::v1::schema::{
 };
 use dsh_agent::Agent;
 use dsh_llm::ContentBlock;
+use dsh_output::visible;
 use dsh_scope::contain;
 use dsh_tools::{CallCard, CardKind, ResultCard, TerminalExit, ToolRegistry, ToolResult};
 use serde_json::{Value, json};
 
-use crate::visible::{visible, visible_value};
+use crate::visible::visible_value;
 
 /// Whether the editor shows the output of commands that we run as a terminal of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +50,7 @@ impl Presenter {
                 description,
                 cwd,
             } => {
-                let mut content: Vec<ToolCallContent> =
-                    description.iter().map(|text| visible(text).into()).collect();
+                let mut content: Vec<ToolCallContent> = description.iter().map(|text| shown(text)).collect();
                 let card = ToolCall::new(id.clone(), visible(&title)).kind(ToolKind::Execute);
                 match self.terminals {
                     Terminals::Shown => {
@@ -59,7 +59,10 @@ impl Presenter {
                         card.content(content)
                             .meta(self.terminal_info(&id, cwd.as_deref()))
                     }
-                    Terminals::AsText => card.content(content),
+                    Terminals::AsText => {
+                        content.extend(self.elsewhere(cwd.as_deref()));
+                        card.content(content)
+                    }
                 }
             }
         };
@@ -83,7 +86,7 @@ impl Presenter {
             (ResultCard::Generic { title, content }, _) => ToolCallUpdate::new(
                 id,
                 fields
-                    .title(title.as_deref().map(visible))
+                    .title(title.as_deref().map(|title| visible(title).into_owned()))
                     .content(texts(&content)),
             ),
             (ResultCard::Terminal { output, exit }, Terminals::Shown) => {
@@ -99,7 +102,7 @@ impl Presenter {
 
     fn call_card(&self, name: &str, args: &Value) -> CallCard {
         let tool = self.tools.get_for(&self.agent, name);
-        let card = tool.and_then(|tool| shown(name, contain(|| tool.present_call(args))));
+        let card = tool.and_then(|tool| contained(name, contain(|| tool.present_call(args))));
         card.unwrap_or_else(|| CallCard::Generic {
             title: name.to_owned(),
             kind: CardKind::Other,
@@ -110,7 +113,7 @@ impl Presenter {
 
     fn result_card(&self, name: &str, args: &Value, result: &ToolResult) -> ResultCard {
         let tool = self.tools.get_for(&self.agent, name);
-        let card = tool.and_then(|tool| shown(name, contain(|| tool.present_result(args, result))));
+        let card = tool.and_then(|tool| contained(name, contain(|| tool.present_result(args, result))));
         card.unwrap_or_else(|| ResultCard::Generic {
             title: None,
             content: result.content.clone(),
@@ -118,11 +121,23 @@ impl Presenter {
     }
 
     fn terminal_info(&self, id: &ToolCallId, workdir: Option<&Path>) -> Meta {
-        let cwd = match (self.agent.cwd(), workdir) {
+        meta(
+            "terminal_info",
+            json!({"terminal_id": id, "cwd": self.cwd(workdir)}),
+        )
+    }
+
+    /// Where a command runs, for a card that has no place for it; nothing if that is where the session works.
+    fn elsewhere(&self, workdir: Option<&Path>) -> Option<ToolCallContent> {
+        let cwd = self.cwd(workdir).filter(|cwd| self.agent.cwd() != Some(cwd))?;
+        Some(shown(&format!("in {}", cwd.display())))
+    }
+
+    fn cwd(&self, workdir: Option<&Path>) -> Option<PathBuf> {
+        match (self.agent.cwd(), workdir) {
             (Some(cwd), Some(workdir)) => Some(cwd.join(workdir)),
             (cwd, workdir) => workdir.or(cwd).map(Path::to_owned),
-        };
-        meta("terminal_info", json!({"terminal_id": id, "cwd": cwd}))
+        }
     }
 }
 
@@ -135,15 +150,19 @@ pub(crate) fn texts(content: &[ContentBlock]) -> Vec<ToolCallContent> {
         .collect()
 }
 
+fn shown(text: &str) -> ToolCallContent {
+    visible(text).into_owned().into()
+}
+
 fn visible_texts(content: &[ContentBlock]) -> Vec<ToolCallContent> {
     content
         .iter()
         .filter_map(|block| block.as_text())
-        .map(|text| visible(text).into())
+        .map(shown)
         .collect()
 }
 
-fn shown<T>(name: &str, card: Result<Option<T>, dsh_scope::Panicked>) -> Option<T> {
+fn contained<T>(name: &str, card: Result<Option<T>, dsh_scope::Panicked>) -> Option<T> {
     card.unwrap_or_else(|panicked| {
         tracing::error!("acp: the card of {name} panicked: {panicked}");
         None

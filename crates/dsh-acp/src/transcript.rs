@@ -13,12 +13,12 @@ use agent_client_protocol::v1::schema::{
 };
 use dsh_agent_loop::Live;
 use dsh_llm::{AssistantBlock, CallId, ContentBlock, ToolCall};
+use dsh_output::visible;
 use dsh_session::{Event, EventData, Message, MessageSource};
 use dsh_tools::ToolResult;
 use serde_json::{Map, Value};
 
 use crate::card::{Presenter, texts};
-use crate::visible::visible;
 
 /// Whether the editor has seen the session before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

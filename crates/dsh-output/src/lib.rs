@@ -52,9 +52,11 @@ mod render;
 mod reply;
 mod source;
 mod view;
+mod visible;
 
 pub use config::{OutputConfig, SpillConfig};
 pub use log::{OutputLog, Stream};
 pub use render::render_for_model;
 pub use source::{LogReader, OutputRead, OutputSource, Rendering, StreamText, last_lines};
 pub use spill_dir::{SpillDir, SpillDirError};
+pub use visible::{visible, visible_line};

@@ -116,8 +116,10 @@ impl Failure {
         {
             return;
         }
+        let (mut stderr, text) = (std::io::stderr(), self.to_string());
+        let text = streams::shown(&stderr, &text);
         // There is no third place to complain to.
-        let _ = writeln!(std::io::stderr(), "dsh: {self}");
+        let _ = writeln!(stderr, "dsh: {text}");
     }
 
     /// The exit code that goes with this failure.

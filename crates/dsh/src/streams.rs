@@ -1,7 +1,10 @@
 //! The standard streams, as they were handed over.
 
+use std::borrow::Cow;
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
+use dsh_output::visible;
 use rustix::fs::OFlags;
 
 /// Makes a stream a blocking one. Whoever started this process may have handed over its own, non-blocking; streams are
@@ -12,4 +15,13 @@ pub(crate) fn block(stream: impl AsFd) -> std::io::Result<()> {
         rustix::fs::fcntl_setfl(&stream, flags - OFlags::NONBLOCK)?;
     }
     Ok(())
+}
+
+/// The text as this stream gets it: a terminal shows what others wrote, and obeys none of it; elsewhere every byte is what
+/// it was.
+pub(crate) fn shown<'a>(stream: &impl IsTerminal, text: &'a str) -> Cow<'a, str> {
+    match stream.is_terminal() {
+        true => visible(text),
+        false => Cow::Borrowed(text),
+    }
 }

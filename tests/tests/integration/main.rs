@@ -36,3 +36,4 @@ mod run_formats;
 mod run_live;
 mod run_models;
 mod run_sessions;
+mod run_terminal;

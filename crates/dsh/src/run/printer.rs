@@ -2,6 +2,9 @@
 //!
 //! That thread is the only one that writes to the terminal, so nothing is written over a question that is open there.
 //!
+//! What others wrote (a model, a provider, a command) is shown on a terminal, never obeyed there; elsewhere every byte is
+//! what it was.
+//!
 //! Whoever reads may be slow or stuck. Nothing here waits for that but [`Printer::finish`], so signals are acted upon
 //! meanwhile.
 
@@ -9,8 +12,11 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
+use dsh_output::visible_line;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+
+use crate::streams;
 
 /// The terminal of this process, wherever its standard streams go.
 pub(super) const TERMINAL: &str = "/dev/tty";
@@ -204,12 +210,13 @@ impl Terminal {
             Piece::Closed => self.close(broken),
             Piece::Status(status) if self.has_status => {
                 self.erase();
-                self.status = status;
+                self.status = visible_line(&status).into_owned();
                 self.draw();
             }
             Piece::Note(note) => {
                 self.erase();
                 // There is no third place to complain to.
+                let note = streams::shown(&stderr(), &note);
                 let _ = writeln!(stderr(), "{note}");
                 self.draw();
             }
@@ -265,6 +272,7 @@ fn write_question(text: &str) -> io::Result<File> {
 
 fn say(line: &str) -> io::Result<()> {
     let mut stdout = stdout().lock();
+    let line = streams::shown(&stdout, line);
     writeln!(stdout, "{line}")?;
     stdout.flush()
 }

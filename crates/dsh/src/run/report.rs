@@ -295,9 +295,7 @@ impl Report {
         let live: Vec<String> = live.map(|task| format!("{} {}", task.id, task.status)).collect();
         let parts = [self.doing.clone(), live.join(", ")];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        let status = parts.join(" | ");
-        // What a provider says must not draw on the terminal.
-        self.printer.status(status.replace(char::is_control, " "));
+        self.printer.status(parts.join(" | "));
     }
 }
 
