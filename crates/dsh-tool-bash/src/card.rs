@@ -13,11 +13,17 @@ use crate::render::parse_exit;
 pub(crate) fn call(args: &Value) -> Option<CallCard> {
     let args = BashArgs::parse(args).ok()?;
     Some(if args.in_background() {
+        let place = args
+            .workdir
+            .map(|workdir| ContentBlock::text(format!("in {workdir}")));
         CallCard::Generic {
             title: args.command.clone(),
             kind: CardKind::Execute,
             raw_input: Some(Value::String(args.command)),
-            content: vec![ContentBlock::text(args.description)],
+            content: [ContentBlock::text(args.description)]
+                .into_iter()
+                .chain(place)
+                .collect(),
         }
     } else {
         CallCard::Terminal {

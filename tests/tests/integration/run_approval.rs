@@ -18,7 +18,11 @@ fn turns() -> Value {
 
 /// Runs `dsh run` on a terminal of its own, where a person types this.
 async fn typed(room: &Room, answer: &str) -> Ran {
-    room.script("model.json", turns());
+    typed_to(room, turns(), answer).await
+}
+
+async fn typed_to(room: &Room, turns: Value, answer: &str) -> Ran {
+    room.script("model.json", turns);
     let script = "script -qefc \"$0 run 'do it' --model scripted:model.json --session s.jsonl >said 2>told\" typescript";
     let mut child = room
         .shell(script)
@@ -58,6 +62,27 @@ async fn a_person_at_the_terminal_is_asked_and_obeyed() {
         );
         room.assert_empty();
     }
+}
+
+#[tokio::test]
+async fn a_command_elsewhere_is_asked_for_with_its_place() {
+    let room = Room::new();
+    asking(&room);
+    std::fs::create_dir(room.file("sub\u{202e}dir")).expect("a directory");
+    let call = |workdir: &str| {
+        let command = json!({"command": "true", "description": "Do it", "workdir": workdir});
+        json!({"tool_calls": [{"name": "bash", "arguments": command}]})
+    };
+    let here = room.work();
+    let here = here.to_str().expect("text");
+    let turns = json!([call("sub\u{202e}dir"), call(here), call("./"), {"text": "Over."}]);
+    typed_to(&room, turns, "y\ny\ny\n").await;
+    let shown = std::fs::read_to_string(room.file("typescript")).expect("what was shown");
+    let place = format!("dsh: run bash: true\r\ndsh: in {here}/sub\\u{{202e}}dir\r\ndsh: allow it?");
+    assert!(shown.contains(&place), "{shown:?}");
+    let places = shown.matches("dsh: in ").count();
+    assert_eq!(places, 1, "the session's own directory is not told: {shown:?}");
+    room.assert_empty();
 }
 
 #[tokio::test]

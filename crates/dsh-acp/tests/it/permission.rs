@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use dsh_tools::{CallPolicy, PendingCall, Verdict};
 use serde_json::{Value, json};
 
-use crate::editor::{Editor, House, runs};
+use crate::editor::{Editor, House, calls, runs};
 
 /// Has every call asked for.
 struct Ask;
@@ -61,6 +61,33 @@ async fn a_call_is_asked_for_with_its_card_and_runs_when_allowed() {
     .await;
     assert_eq!(editor.answer(prompt).await["result"]["stopReason"], "end_turn");
     assert!(house.file("ran").exists());
+}
+
+#[tokio::test]
+async fn a_call_that_works_elsewhere_says_where() {
+    for (workdir, said) in [("/", Some("in /")), (".", None)] {
+        for background in [false, true] {
+            let arguments = json!({
+                "command": "true", "description": "test", "workdir": workdir, "run_in_background": background,
+            });
+            let house = House::new(json!([calls("bash", arguments), {"text": "done"}]));
+            let context = house.core.context();
+            context.tools.policy(&context.scope, Arc::new(Ask)).unwrap();
+            let mut editor = house.session().await;
+            editor.begin("go").await;
+            let question = editor.question().await;
+            let content = &question["params"]["toolCall"]["content"];
+            let texts: Vec<_> = content.as_array().unwrap().iter().collect();
+            let place = texts.get(1).and_then(|text| text["content"]["text"].as_str());
+            // In the background only what the model wrote is known.
+            let said = if background {
+                Some(format!("in {workdir}"))
+            } else {
+                said.map(str::to_owned)
+            };
+            assert_eq!(place, said.as_deref(), "{content}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
 //! Asking the person at the terminal.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use dsh_agent::Agent;
+use dsh_output::visible_line;
 use dsh_tools::{Approval, Approver, PendingCall};
 use rustix::fs::OFlags;
 use serde_json::Value;
@@ -62,7 +65,8 @@ impl Approver for AskOnTerminal {
     }
 }
 
-/// What is to be run, on one line: what a model writes must neither draw on the terminal nor look like something else.
+/// What is to be run, on one line, and where, if that is not where the session works: what a model writes must neither
+/// draw on the terminal nor look like something else.
 fn question(call: &PendingCall) -> String {
     let args = match &call.args {
         Value::String(raw) => serde_json::from_str(raw).unwrap_or_else(|_| call.args.clone()),
@@ -72,15 +76,21 @@ fn question(call: &PendingCall) -> String {
         Some(command) => command.to_owned(),
         None => args.to_string(),
     };
-    let mut shown = String::new();
-    for c in what.chars() {
-        match c {
-            '"' | '\'' | '\\' => shown.push(c),
-            // Also what has no shape of its own, such as a mark that turns the direction of the text around.
-            c => shown.extend(c.escape_debug()),
-        }
+    let mut question = format!("dsh: run {}: {}\n", visible_line(&call.tool), visible_line(&what));
+    if let Some(workdir) = args["workdir"].as_str()
+        && let Some(place) = elsewhere(call.caller.as_deref().and_then(Agent::cwd), workdir)
+    {
+        let place = place.to_string_lossy();
+        question.push_str(&format!("dsh: in {}\n", visible_line(&place)));
     }
-    format!("dsh: run {}: {shown}\ndsh: allow it? [y/N] ", call.tool)
+    question.push_str("dsh: allow it? [y/N] ");
+    question
+}
+
+/// Where a call works that names a directory, unless it is the session's.
+fn elsewhere(session: Option<&Path>, workdir: &str) -> Option<PathBuf> {
+    let place = session.map_or_else(|| PathBuf::from(workdir), |cwd| cwd.join(workdir));
+    (session != Some(&place)).then_some(place)
 }
 
 async fn read(asked: Asked) -> io::Result<Approval> {
