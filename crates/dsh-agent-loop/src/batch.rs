@@ -38,7 +38,7 @@ struct Results<'a> {
 }
 
 impl Worker {
-    /// Runs the calls and logs their results.
+    /// Runs the calls of an answer that was logged, and logs their results.
     pub(crate) async fn batch(&self, turn: &Turn<'_>, calls: Vec<ToolCall>) -> Result<(), Broken> {
         let mut results = Results {
             worker: self,
@@ -48,6 +48,7 @@ impl Worker {
             stop: turn.token().child_token(),
             broken: None,
         };
+        results.note(self.flush().await);
         let limit = self.config.max_parallel_tool_calls.get();
         let mut running = FuturesUnordered::new();
         let mut alone = false;

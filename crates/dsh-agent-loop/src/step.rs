@@ -187,7 +187,6 @@ impl Worker {
             usage: answer.usage,
             interrupted: false,
         })?;
-        self.flush().await?;
         let next = if calls.is_empty() { Next::Rest } else { Next::Step };
         self.batch(turn, calls).await?;
         self.end_step(place)?;

@@ -16,8 +16,11 @@ use dsh_llm::{AssistantBlock, CallId, ContentBlock};
 
 use crate::{AppendError, ErrorInfo, EventData, Ordinal, TurnEnd, lossless::lossless};
 
-/// Text of the result of a call that a crash has left without one.
-const INTERRUPTED_CALL: &str = "Tool call interrupted by a crash; no result was recorded.";
+/// Result of a call that a crash has left without one.
+const CRASHED: &str = "Tool call interrupted by a crash; no result was recorded.";
+
+/// Result of a call whose turn ended without one in a harness that lives on. It may have run or not.
+const CUT_OFF: &str = "Tool call cut off by the end of its turn; no result was recorded.";
 
 /// What is open in a log.
 ///
@@ -98,15 +101,16 @@ impl Enclosure {
         self.last_turn
     }
 
-    /// What ends the open turn for this reason: an error as the result of each unanswered call, the end of the step, the
-    /// end of the turn.
+    /// What ends the open turn for this reason: an error as the result of each unanswered call, which says whether it was
+    /// a crash, the end of the step, the end of the turn.
     pub fn closers(&self, reason: TurnEnd) -> Vec<EventData> {
         let Some(turn) = &self.turn else {
             return Vec::new();
         };
         let mut closers = Vec::new();
         if let Some(step) = &turn.step {
-            closers.extend(step.open_calls().iter().map(|call| interrupted(&call.id)));
+            let unanswered = step.open_calls().iter();
+            closers.extend(unanswered.map(|call| without_result(&call.id, &reason)));
             closers.push(EventData::StepEnd {
                 turn: turn.number,
                 step: step.number,
@@ -300,10 +304,19 @@ fn no_such_call(kind: &'static str, call_id: &CallId) -> AppendError {
     AppendError::NoSuchCall { kind, call_id }
 }
 
-fn interrupted(call_id: &CallId) -> EventData {
+/// The result of a call whose turn ended for this reason before it had one.
+fn without_result(call_id: &CallId, reason: &TurnEnd) -> EventData {
+    let text = match reason {
+        TurnEnd::Interrupted => CRASHED,
+        TurnEnd::Completed
+        | TurnEnd::Aborted { .. }
+        | TurnEnd::Disposed
+        | TurnEnd::MaxTokens
+        | TurnEnd::Error { .. } => CUT_OFF,
+    };
     EventData::ToolResult {
         call_id: call_id.clone(),
-        content: vec![ContentBlock::text(INTERRUPTED_CALL)],
+        content: vec![ContentBlock::text(text)],
         is_error: true,
         error: Some(ErrorInfo {
             name: "InterruptedError".to_owned(),

@@ -80,7 +80,7 @@ pub enum EventData {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,
     },
-    /// A tool that the model called begins to run.
+    /// A tool that the model called begins to run, or is skipped: its result says which.
     #[serde(rename = "tool/call", rename_all = "camelCase")]
     ToolCall {
         /// Ties the result to this call.

@@ -58,7 +58,7 @@
 //! [`Session::persisted`] is a session with a [`SessionFile`]: a line with the [`SessionHeader`], then a line for each
 //! event. Appending never waits for the disk; [`Session::flush`] does, and what it has returned `Ok` for is acknowledged:
 //! no end of the harness loses it. One that fails, because the disk is full, loses nothing either, and the next one tries
-//! again. Nobody else can write the file meanwhile.
+//! again. No other harness can open the file meanwhile.
 //!
 //! ```
 //! use dsh_session::{Durability, EventData, Session, SessionFile, SessionHeader, SessionId, TurnTrigger};

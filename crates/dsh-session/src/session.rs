@@ -128,8 +128,8 @@ impl Session {
         self.with_events_from(0, |events| events.iter().any(is_header))
     }
 
-    /// Ends the open turn for this reason, and what is open in it: a call without a result gets an error as its result,
-    /// as after a crash. Without an open turn there is nothing to do.
+    /// Ends the open turn for this reason, with its [`closers`](crate::Enclosure::closers). Without an open turn there is
+    /// nothing to do.
     pub fn wind_up(&self, reason: TurnEnd) {
         self.lock().wind_up(epoch_ms(), reason);
         self.inner.grown.send_replace(());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use dsh_agent_loop::LoopConfig;
-use dsh_session::{EventData, Session, SessionFile, SessionHeader, SessionId, TurnEnd};
+use dsh_session::{Event, EventData, Session, SessionFile, SessionHeader, SessionId, TurnEnd};
 use dsh_testkit::Gate;
 use dsh_tools::{Annotations, Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -25,7 +25,7 @@ fn session(path: &Path) -> Session {
     Session::persisted(SessionFile::create(path, header).unwrap())
 }
 
-fn read(path: &Path) -> Vec<dsh_session::Event> {
+fn read(path: &Path) -> Vec<Event> {
     let file = SessionFile::open(path).unwrap();
     assert_eq!(file.repair(), None);
     Session::persisted(file).events()
@@ -71,17 +71,17 @@ impl Tool for Verbose {
     }
 }
 
-/// In a process of its own, whose files may not grow.
-#[test]
-fn core27_a_full_disk_ends_the_turn_waits_for_its_calls_and_loses_nothing() {
+/// Runs the rest of the test of this name in a process of its own, whose files may not grow. The child, which comes here
+/// again, gets the file to write to.
+fn with_little_room(name: &str, rest: impl FnOnce(&Path)) {
     if let Some(path) = std::env::var_os(CHILD) {
-        return in_the_child(Path::new(&path));
+        return rest(Path::new(&path));
     }
     let directory = tempfile::tempdir().unwrap();
     let output = Command::new("sh")
         .args(["-c", LIMITED])
         .arg(std::env::current_exe().unwrap())
-        .arg("written::core27_a_full_disk_ends_the_turn_waits_for_its_calls_and_loses_nothing")
+        .arg(format!("written::{name}"))
         .env(CHILD, directory.path().join("s.jsonl"))
         .output()
         .unwrap();
@@ -93,8 +93,45 @@ fn core27_a_full_disk_ends_the_turn_waits_for_its_calls_and_loses_nothing() {
     );
 }
 
+/// The codes of all results.
+fn codes(events: &[Event]) -> Vec<Option<&str>> {
+    events
+        .iter()
+        .filter_map(|event| match &event.data {
+            EventData::ToolResult { error, .. } => Some(error.as_ref().map(|error| error.code.as_str())),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn core27_calls_of_an_answer_that_is_not_written_are_skipped() {
+    with_little_room("core27_calls_of_an_answer_that_is_not_written_are_skipped", skips);
+}
+
 #[tokio::main(flavor = "current_thread")]
-async fn in_the_child(path: &Path) {
+async fn skips(path: &Path) {
+    let much = format!("{:?}", "x".repeat(99_999));
+    let room = Room::new([calls(&[("c1", "after", &much)])]);
+    let after = room.tool("after", Concurrency::Exclusive);
+    let agent = room.agent_of(session(path), LoopConfig::default()).await;
+    ask(&agent, "go").await;
+    assert!(!after.entered.is_open(), "nothing starts that is not written");
+    let expected = ["assistant", "call c1", "result c1", "/step", "end error"];
+    assert_eq!(story(agent.agent())[4..], expected);
+    assert_eq!(codes(&agent.agent().session().events()), [Some("ABORTED")]);
+}
+
+#[test]
+fn core27_a_full_disk_ends_the_turn_waits_for_its_calls_and_loses_nothing() {
+    with_little_room(
+        "core27_a_full_disk_ends_the_turn_waits_for_its_calls_and_loses_nothing",
+        loses_nothing,
+    );
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn loses_nothing(path: &Path) {
     let room = Room::new([
         calls(&[("c1", "verbose", ""), ("c2", "slow", ""), ("c3", "after", "")]),
         says("on"),
@@ -120,14 +157,7 @@ async fn in_the_child(path: &Path) {
     ];
     assert_eq!(story(agent.agent())[4..], expected);
     let events = agent.agent().session().events();
-    let codes: Vec<Option<&str>> = events
-        .iter()
-        .filter_map(|event| match &event.data {
-            EventData::ToolResult { error, .. } => Some(error.as_ref().map(|error| error.code.as_str())),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(codes, [None, Some("TOOL_ABORTED"), Some("ABORTED")]);
+    assert_eq!(codes(&events), [None, Some("TOOL_ABORTED"), Some("ABORTED")]);
     let EventData::TurnEnd {
         reason: TurnEnd::Error { code, message, .. },
         ..

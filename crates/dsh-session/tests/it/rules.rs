@@ -135,7 +135,7 @@ fn calls_of_an_interrupted_answer_are_not_run() {
 }
 
 #[test]
-fn winding_up_ends_whatever_is_open() {
+fn winding_up_ends_whatever_is_open_and_speaks_of_no_crash() {
     let session = Session::new(SessionId::new("s"), None);
     session.wind_up(TurnEnd::Disposed);
     assert!(session.is_empty());
@@ -152,7 +152,7 @@ fn winding_up_ends_whatever_is_open() {
         .collect();
     let reason = TurnEnd::Disposed;
     let expected = [
-        crash_result("c2"),
+        cut_off_result("c2"),
         step_end(1, 1),
         EventData::TurnEnd { turn: 1, reason },
     ];

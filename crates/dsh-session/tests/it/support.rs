@@ -134,11 +134,21 @@ pub(crate) fn tool_failure(id: &str) -> EventData {
 
 /// What a crash leaves behind for a call.
 pub(crate) fn crash_result(id: &str) -> EventData {
+    without_result(id, "Tool call interrupted by a crash; no result was recorded.")
+}
+
+/// What the end of a turn leaves behind for a call, in a harness that lives on.
+pub(crate) fn cut_off_result(id: &str) -> EventData {
+    without_result(
+        id,
+        "Tool call cut off by the end of its turn; no result was recorded.",
+    )
+}
+
+fn without_result(id: &str, text: &str) -> EventData {
     EventData::ToolResult {
         call_id: CallId::new(id),
-        content: vec![ContentBlock::text(
-            "Tool call interrupted by a crash; no result was recorded.",
-        )],
+        content: vec![ContentBlock::text(text)],
         is_error: true,
         error: Some(ErrorInfo {
             name: "InterruptedError".into(),
@@ -270,10 +280,8 @@ impl Room {
 
 pub(crate) fn session_header() -> SessionHeader {
     SessionHeader {
-        id: SessionId::new("s"),
         created_at: 1_700_000_000_000,
-        cwd: Some(PathBuf::from("/srv")),
-        parent_session: None,
+        ..SessionHeader::new(SessionId::new("s"), Some(PathBuf::from("/srv")))
     }
 }
 
