@@ -67,6 +67,12 @@ pub enum SpawnError {
         /// What the system said, or what the program did.
         source: io::Error,
     },
+    /// The cgroup of commands is frozen, and could not be thawed from here.
+    #[error("cannot start a process in {}, which is frozen: write 0 to cgroup.freeze there and in those above it", .cgroup.display())]
+    Frozen {
+        /// The cgroup.
+        cgroup: PathBuf,
+    },
     /// The limits cannot be held.
     #[error(transparent)]
     Limits(#[from] LimitError),
@@ -83,6 +89,7 @@ impl SpawnError {
             | SpawnError::TooLong { source } => source.raw_os_error(),
             SpawnError::EmptyProgram
             | SpawnError::Limits(_)
+            | SpawnError::Frozen { .. }
             | SpawnError::Nul { .. }
             | SpawnError::EnvName { .. }
             | SpawnError::ExitsIgnored => None,

@@ -27,6 +27,16 @@ impl Cgroup {
         let _ = write(&self.0, "cgroup.kill", "1");
     }
 
+    /// Lets go on whom a command has frozen here.
+    pub(crate) fn thaw(&self) {
+        let _ = write(&self.0, "cgroup.freeze", "0");
+    }
+
+    /// Whether everybody in it stands still, by its own setting or by one above it.
+    pub(crate) fn is_frozen(&self) -> bool {
+        read(&self.0, "cgroup.events").is_ok_and(|events| field(&events, "frozen") == Some(1))
+    }
+
     /// Whether somebody lives in it. A cgroup that is gone was empty.
     pub(crate) fn population(&self) -> Population {
         match read(&self.0, "cgroup.events") {

@@ -16,10 +16,15 @@ use crate::wait::timespec;
 const DEPTH: u32 = 8;
 
 pub(super) fn read(directory: impl AsFd, name: &str) -> io::Result<String> {
-    let file = rustix::fs::openat(directory, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut text = String::new();
-    File::from(file).read_to_string(&mut text)?;
+    File::from(open_file(directory, name)?).read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// To be read, again and again if need be.
+pub(super) fn open_file(directory: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?)
 }
 
 /// In one call: these files take a value as a whole.
@@ -38,8 +43,7 @@ pub(super) fn field(text: &str, key: &str) -> Option<u64> {
 
 /// Waits until nobody lives in a cgroup or below it, but not for long.
 pub(super) fn await_nobody(directory: impl AsFd, patience: Duration) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let events = rustix::fs::openat(directory, "cgroup.events", flags, Mode::empty())?;
+    let events = open_file(directory, "cgroup.events")?;
     let until = Instant::now() + patience;
     loop {
         let mut content = [0; 256];

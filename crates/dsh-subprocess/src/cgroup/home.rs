@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, Mode, flock, mkdirat};
 use rustix::io::Errno;
 
 use super::command::Cgroup;
-use super::files::{await_nobody, directories, has, is_gone, open, place, remove, write};
+use super::files::{await_nobody, directories, has, is_gone, open, open_file, place, remove, write};
 use super::find::Base;
 
 const PREFIX: &str = "dsh-commands-";
@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) struct Home {
     directory: OwnedFd,
     name: String,
+    /// Open, because it is looked at before each start.
+    freeze: Option<OwnedFd>,
 }
 
 impl Home {
@@ -40,9 +42,10 @@ impl Home {
         sweep(&base);
         for _ in 0..ATTEMPTS {
             let name = make_in(&base)?;
-            let Some(home) = Home::locked(&base, name)? else {
+            let Some(mut home) = Home::locked(&base, name)? else {
                 continue;
             };
+            home.freeze = open_file(&home.directory, "cgroup.freeze").ok();
             if has(&home.directory, c"cgroup.kill") {
                 return Ok(home);
             }
@@ -56,11 +59,27 @@ impl Home {
 
     /// A home that was made elsewhere and is locked by whoever sent it.
     pub(crate) fn shared(directory: OwnedFd, name: String) -> Home {
-        Home { directory, name }
+        Home {
+            directory,
+            name,
+            freeze: None,
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Lets commands go on that one of them has frozen here, all of them and those that are started next. Whoever is
+    /// started in a frozen cgroup stands still before its program runs, and its guard with it.
+    pub(crate) fn thaw(&self) {
+        let mut frozen = [0; 1];
+        let is_thawed = self.freeze.as_ref().is_some_and(|freeze| {
+            matches!(rustix::io::pread(freeze, &mut frozen, 0), Ok(1)) && frozen == *b"0"
+        });
+        if !is_thawed {
+            let _ = write(&self.directory, "cgroup.freeze", "0");
+        }
     }
 
     /// A new cgroup for a command.
@@ -110,7 +129,7 @@ impl Home {
             return Ok(None);
         }
         match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Home { directory, name })),
+            Ok(()) => Ok(Some(Home::shared(directory, name))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno.into()),
         }

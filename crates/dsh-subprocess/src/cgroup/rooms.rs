@@ -50,6 +50,7 @@ impl Rooms {
 
     /// A room that nobody had before; none where the system makes none now.
     pub(crate) fn take(self: &Arc<Self>) -> Option<Room> {
+        self.home.thaw();
         // Opened only now: what is ready is to hold no descriptor.
         let number = self.lock().ready.pop();
         let number = number.or_else(|| self.make())?;
@@ -100,6 +101,19 @@ impl Drop for Rooms {
         if let Err(error) = self.home.remove() {
             tracing::warn!(%error, "cannot remove the cgroups of commands");
         }
+    }
+}
+
+impl Room {
+    /// Lets go on whom a command has frozen, here or together with all commands.
+    pub(crate) fn thaw(&self) {
+        self.cgroup.thaw();
+        self.rooms.home.thaw();
+    }
+
+    /// Where it is below the base.
+    pub(crate) fn name(&self) -> String {
+        format!("{}/{}", self.rooms.home.name(), self.number)
     }
 }
 

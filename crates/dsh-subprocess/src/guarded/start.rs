@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -23,6 +24,9 @@ use crate::wire::{Received, Report, Stage, Wait, receive};
 
 /// How many guards and supervisors may be lost in a row before a start is given up on.
 const ATTEMPTS: u32 = 8;
+
+/// How long a start in a frozen cgroup is waited for, which is thawed again and again meanwhile.
+const FROZEN: Duration = Duration::from_secs(5);
 
 /// The guards of a launcher. The supervisor is started with the first process, and again when it is lost.
 #[derive(Debug)]
@@ -48,20 +52,28 @@ impl Guards {
         let prepared = Prepared::new(spec)?;
         let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
         let mut message = Message::new(&prepared, script.as_ref(), kill_bound, &limits)?;
-        let Ordered { ready, pool, room } = self.order(&mut message, &limits)?;
-        let started = await_start(&ready, &pool, &prepared);
+        let ordered = self.order(&mut message, &limits)?;
+        let started = await_start(&ordered, &prepared);
         let Heard {
             leader,
             place,
             report,
-        } = started.inspect_err(|_| pool.replace())?;
-        let room = room.filter(|_| place == Place::AsOrdered).map(Arc::new);
+        } = started.inspect_err(|_| ordered.pool.replace())?;
+        let Ordered { ready, pool, room } = ordered;
+        let frozen = room.as_ref().filter(|_| place == Place::Frozen);
+        let frozen = frozen.and_then(|room| Some(self.base.as_ref()?.path().join(room.name())));
+        let room = room.filter(|_| place != Place::OutOfCgroup).map(Arc::new);
         let way = (Arc::clone(&ready), room.clone());
         let guarded = Arc::new(Guarded::new(way, pool, leader, kill_bound, limits));
         let line = Line::new(Arc::clone(&guarded), (ready, room), prepared.feed, report);
         keeper.watch(Box::new(line));
+        let tree = ProcessTree::of_guard(guarded);
+        if let Some(cgroup) = frozen {
+            // Whoever stands still in it goes with this tree.
+            return Err(SpawnError::Frozen { cgroup });
+        }
         Ok(Launched {
-            tree: ProcessTree::of_guard(guarded),
+            tree,
             stdin: prepared.stdin,
             stdout: prepared.stdout,
             stderr: prepared.stderr,
@@ -179,13 +191,17 @@ enum Place {
     /// In the cgroup that came with the order, if one did.
     AsOrdered,
     OutOfCgroup,
+    /// In the cgroup that came with the order, where it stands still and will not run.
+    Frozen,
 }
 
 /// Waits until the program runs, or does not.
 ///
 /// A command can kill its guard before that has told anything. The program was started all the same, so this is no
 /// failure to start; all that is not known is its number, and the guard's stands for it.
-fn await_start(ready: &Ready, pool: &Pool, prepared: &Prepared) -> Result<Heard, SpawnError> {
+fn await_start(ordered: &Ordered, prepared: &Prepared) -> Result<Heard, SpawnError> {
+    let Ordered { ready, pool, room } = ordered;
+    let since = Instant::now();
     let mut place = Place::AsOrdered;
     loop {
         let report = match receive(&ready.socket, Wait::No) {
@@ -194,6 +210,17 @@ fn await_start(ready: &Ready, pool: &Pool, prepared: &Prepared) -> Result<Heard,
                 if !wait_for(&ready.socket) {
                     ready.go_on();
                     pool.go_on();
+                    if let Some(room) = room {
+                        room.thaw();
+                    }
+                    let is_frozen = |room: &Room| since.elapsed() >= FROZEN && room.is_frozen();
+                    if place == Place::AsOrdered && room.as_ref().is_some_and(is_frozen) {
+                        return Ok(Heard {
+                            leader: ready.guard,
+                            place: Place::Frozen,
+                            report: None,
+                        });
+                    }
                 }
                 continue;
             }

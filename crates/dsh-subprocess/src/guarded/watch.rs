@@ -266,9 +266,13 @@ impl Line {
                 self.guard.signal(Signal::CONT);
             }
             self.guarded.pool.go_on();
-            if let (Some(room), true) = (&self.room, asked.kill_at.is_some_and(|at| at <= now)) {
-                // The guard does so itself if it can.
-                room.kill();
+            if let Some(room) = &self.room {
+                // A frozen member cannot act on its TERM.
+                room.thaw();
+                if asked.kill_at.is_some_and(|at| at <= now) {
+                    // The guard does so itself if it can.
+                    room.kill();
+                }
             }
             self.nudge_at = Some(now + self.nudge.next());
         }

@@ -66,9 +66,13 @@ pub(crate) fn homes(base: &Path, pid: u32) -> Vec<PathBuf> {
     named.map(|entry| entry.path()).collect()
 }
 
-fn cgroups(home: &Path) -> usize {
+/// The cgroups of commands in a home.
+pub(crate) fn cgroups(home: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(home).into_iter().flatten().flatten();
-    entries.filter(|entry| entry.path().is_dir()).count()
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect()
 }
 
 pub(crate) fn signal(pid: u32, signal: Signal) {
@@ -167,10 +171,10 @@ fn a_guard_that_cannot_act_does_not_delay_the_kill() {
 }
 
 /// A cgroup that lets go whom it holds, however its test ends.
-struct Freezer(PathBuf);
+pub(crate) struct Freezer(pub(crate) PathBuf);
 
 impl Freezer {
-    fn write(&self, file: &str, value: &str) -> std::io::Result<()> {
+    pub(crate) fn write(&self, file: &str, value: &str) -> std::io::Result<()> {
         fs::write(self.0.join(file), value)
     }
 }
@@ -198,7 +202,7 @@ fn many_commands_leave_no_cgroup() {
             }
         }
         let home = homes(&base, std::process::id()).remove(0);
-        eventually("those made ahead alone", || cgroups(&home) <= READY).await;
+        eventually("those made ahead alone", || cgroups(&home).len() <= READY).await;
         drop(launcher);
         eventually("none", || !home.exists()).await;
     });

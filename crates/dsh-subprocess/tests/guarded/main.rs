@@ -17,6 +17,7 @@ mod cgroup;
 mod command;
 mod end;
 mod escape;
+mod frozen;
 mod harness;
 mod input;
 mod limits;
