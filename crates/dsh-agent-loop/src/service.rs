@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dsh_agent::{Agent, AgentHandle, AgentRegistry, BoxError, Compose};
 use dsh_llm::ModelRegistry;
 use dsh_scope::{CloseError, contain_future};
+use dsh_session::Derivation;
 use dsh_system_prompt::PromptRegistry;
 use dsh_tools::ToolRegistry;
 use tokio::sync::broadcast;
@@ -95,14 +96,17 @@ impl AgentLoop {
         {
             tracing::debug!("nobody can be asked: {error}");
         }
-        let worker = Worker::new(
-            agent.clone(),
-            Arc::clone(&self.deps),
-            Arc::clone(&self.config),
-            Arc::clone(&model),
-            live.clone(),
-            (sections, variables),
-        );
+        let worker = Worker {
+            agent: agent.clone(),
+            deps: Arc::clone(&self.deps),
+            config: Arc::clone(&self.config),
+            model: Arc::clone(&model),
+            live: live.clone(),
+            sections,
+            variables,
+            derivation: Derivation::default(),
+            header: None,
+        };
         // A new agent: nobody else can have its seat, and its scope is open unless its parent closes right now, which
         // ends it in order.
         match agent.drive(self.config.wake) {

@@ -9,10 +9,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use dsh_agent::{Agent, Claim, Driver, Stop, Trigger, Turn};
+use dsh_agent::{Agent, Claim, Driver, Stop, Turn};
 use dsh_llm::{ModelError, RequestHeader};
 use dsh_scope::contain_future;
-use dsh_session::{AppendError, Derivation, Durability, EventData, StoreError, TurnEnd, TurnTrigger};
+use dsh_session::{AppendError, Derivation, Durability, EventData, StoreError, TurnEnd};
 use dsh_system_prompt::{Section, Variable};
 use tokio::sync::broadcast;
 
@@ -46,7 +46,7 @@ pub(crate) struct Place {
 pub(crate) enum Broken {
     Stopped(Stop),
     MaxTokens,
-    Failed { code: Option<String>, message: String },
+    Failed { code: String, message: String },
 }
 
 /// What a step leads to.
@@ -59,27 +59,6 @@ pub(crate) enum Next {
 }
 
 impl Worker {
-    pub(crate) fn new(
-        agent: Arc<Agent>,
-        deps: Arc<Deps>,
-        config: Arc<LoopConfig>,
-        model: Arc<Mutex<ModelChoice>>,
-        live: broadcast::Sender<Live>,
-        (sections, variables): (Vec<Section>, Vec<Variable>),
-    ) -> Self {
-        Self {
-            agent,
-            deps,
-            config,
-            model,
-            live,
-            sections,
-            variables,
-            derivation: Derivation::default(),
-            header: None,
-        }
-    }
-
     pub(crate) async fn drive(mut self, mut driver: Driver) {
         while let Some((mut turn, opening)) = driver.next_turn().await {
             self.run(&mut turn, opening).await;
@@ -89,13 +68,9 @@ impl Worker {
     async fn run(&mut self, turn: &mut Turn<'_>, opening: Claim) {
         let session = self.agent.session().clone();
         let number = session.next_turn();
-        let trigger = match turn.trigger() {
-            Trigger::Message => TurnTrigger::Message,
-            Trigger::Notice => TurnTrigger::Notice,
-        };
         let start = EventData::TurnStart {
             turn: number,
-            trigger,
+            trigger: turn.trigger(),
         };
         if let Err(error) = session.append(start) {
             // Only somebody else who writes to the log can be the cause. Notices come back with the claim; a message would
@@ -164,7 +139,7 @@ impl Worker {
 impl Broken {
     pub(crate) fn failed(code: &str, error: &dyn std::error::Error) -> Self {
         Self::Failed {
-            code: Some(code.to_owned()),
+            code: code.to_owned(),
             message: error.to_string(),
         }
     }
@@ -175,7 +150,11 @@ fn end_of(broken: Broken, step: u64) -> TurnEnd {
         Broken::Stopped(Stop::Cancelled { reason }) => TurnEnd::Aborted { reason },
         Broken::Stopped(Stop::Disposed) => TurnEnd::Disposed,
         Broken::MaxTokens => TurnEnd::MaxTokens,
-        Broken::Failed { code, message } => TurnEnd::Error { step, message, code },
+        Broken::Failed { code, message } => TurnEnd::Error {
+            step,
+            message,
+            code: Some(code),
+        },
     }
 }
 

@@ -32,10 +32,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use dsh_session::Message;
+use dsh_session::{Message, TurnTrigger};
 use tokio_util::sync::CancellationToken;
 
-use crate::inbox::desk::{AgentStatus, Stop, Trigger};
+use crate::inbox::desk::{AgentStatus, Stop};
 use crate::inbox::{InboxLease, Shared};
 use crate::{Agent, DriveError, WakePolicy};
 
@@ -48,7 +48,7 @@ pub struct Driver {
 pub struct Turn<'a> {
     agent: &'a Arc<Agent>,
     token: CancellationToken,
-    trigger: Trigger,
+    trigger: TurnTrigger,
 }
 
 /// What a turn takes at one point: notices, then messages. Dropping it uncommitted shows the notices again; the
@@ -109,7 +109,7 @@ impl Driver {
 
 impl Turn<'_> {
     /// What opened it.
-    pub fn trigger(&self) -> Trigger {
+    pub fn trigger(&self) -> TurnTrigger {
         self.trigger
     }
 

@@ -1,8 +1,8 @@
 //! Agents, their registry, their scope and their inbox.
 //!
 //! An [`Agent`] is one live participant: a session, a scope that owns what lives and ends with it, and an inbox for
-//! news it has not been told yet. Whoever leads it is elsewhere: a loop takes its [`Driver`]'s seat and runs turns, a front
-//! door that only answers tool calls leases its inbox and tells it.
+//! news it has not been told yet. Whoever leads it is elsewhere: a loop takes the seat of its [`Driver`] and runs turns,
+//! a front door that only answers tool calls leases its inbox and tells it.
 //!
 //! ```
 //! use dsh_agent::{AgentRegistry, AgentSpec, Notice, NoticeKey};
@@ -45,9 +45,9 @@
 //!
 //! - The id names a conversation, the [`InstanceId`] one live agent. Instances are never reused: what was owned by an
 //!   agent that is gone never falls to a successor with the same id.
-//! - [`AgentHandle::dispose`] stops its driver, then closes the agent's scope, so all that the agent owned has ended, and only then frees the
-//!   id. It is memoized, runs in a task of its own, and happens, too, when the scope that the agent was created in
-//!   closes.
+//! - [`AgentHandle::dispose`] stops the agent's driver, then closes its scope, so all that it owned has ended, and only
+//!   then frees its id. It is memoized, runs in a task of its own, and happens, too, when the scope that the agent was
+//!   created in closes.
 //! - The [`Inbox`] tells a notice at most once and loses none.
 //! - Whether an agent is idle is decided in the same moment as whether anything waits for it: no wake-up is lost.
 
@@ -63,6 +63,6 @@ pub use agent::{Agent, InstanceId};
 pub use driver::{Claim, Driver, Turn};
 pub use error::{AgentDisposed, AgentError, DriveError};
 pub use factory::{AgentFactory, BoxError, ChildPlan, Compose, Composed, Instruction, ModelRoute};
-pub use inbox::desk::{AgentStatus, Stop, Trigger, WakePolicy};
+pub use inbox::desk::{AgentStatus, Stop, WakePolicy};
 pub use inbox::{Inbox, InboxLease, Notice, NoticeHold, NoticeKey};
 pub use registry::{AgentHandle, AgentRegistry, AgentSpec};

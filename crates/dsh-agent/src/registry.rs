@@ -1,3 +1,5 @@
+//! The live agents, and how one begins and ends.
+//!
 //! # Invariants
 //!
 //! 1. An id has at most one registered agent.
@@ -138,8 +140,8 @@ impl AgentHandle {
         &self.agent
     }
 
-    /// Stops the agent's driver and waits for it, closes the agent's scope, then unregisters the agent. Every call awaits the one disposal; when this returns
-    /// `Ok`, what the agent owned has ended and its id is free.
+    /// Stops the agent's driver and waits for it, closes the agent's scope, then unregisters the agent. Every call awaits
+    /// the one disposal; when this returns `Ok`, what the agent owned has ended and its id is free.
     ///
     /// # Errors
     ///

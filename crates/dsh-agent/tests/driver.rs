@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use dsh_agent::{
     Agent, AgentHandle, AgentRegistry, AgentSpec, AgentStatus, DriveError, Driver, Notice, NoticeKey, Stop,
-    Trigger, Turn, WakePolicy,
+    Turn, WakePolicy,
 };
 use dsh_llm::{ContentBlock, text_of};
 use dsh_scope::Scope;
-use dsh_session::{Message, MessageSource, SessionId};
+use dsh_session::{Message, MessageSource, SessionId, TurnTrigger};
 use tokio_test::{assert_pending, assert_ready, task};
 
 /// What an agent lives in.
@@ -84,7 +84,7 @@ async fn one_message_one_turn_and_notices_come_before_it() {
     agent.follow_up(user("b")).unwrap();
     let (turn, said) = open(&mut driver).await;
     assert_eq!(said, "n1,a");
-    assert_eq!(turn.trigger(), Trigger::Message);
+    assert_eq!(turn.trigger(), TurnTrigger::Message);
     assert_eq!(agent.status(), AgentStatus::Running);
     drop(turn);
     assert_eq!(open(&mut driver).await.1, "b");
@@ -120,7 +120,7 @@ async fn core40_a_notice_between_the_last_look_and_idle_opens_another_turn() {
     let mut idle = task::spawn(agent.when_idle());
     assert_pending!(idle.poll(), "not idle while a notice will open a turn");
     let (turn, said) = open(&mut driver).await;
-    assert_eq!((turn.trigger(), said.as_str()), (Trigger::Notice, "n1"));
+    assert_eq!((turn.trigger(), said.as_str()), (TurnTrigger::Notice, "n1"));
     drop(turn);
     assert_ready!(idle.poll());
 }

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use dsh_session::{Message, MessageSource};
+use dsh_session::{Message, MessageSource, TurnTrigger};
 use tokio_util::sync::CancellationToken;
 
 use super::State;
@@ -48,15 +48,6 @@ impl Default for WakePolicy {
     fn default() -> Self {
         Self::Wake { max_consecutive: 3 }
     }
-}
-
-/// What opened a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
-    /// A message.
-    Message,
-    /// One or more notices.
-    Notice,
 }
 
 /// Why a turn has to end.
@@ -169,9 +160,9 @@ impl State {
 
     /// Opens a turn if something asks for one, and takes the messages it begins with: what was to join one, and the first
     /// of those that want their own. The notices are the caller's to lease.
-    pub(crate) fn open_turn(&mut self, token: &CancellationToken) -> Option<(Trigger, Vec<Message>)> {
+    pub(crate) fn open_turn(&mut self, token: &CancellationToken) -> Option<(TurnTrigger, Vec<Message>)> {
         let trigger = self.opener()?;
-        if trigger == Trigger::Notice {
+        if trigger == TurnTrigger::Notice {
             self.desk.wakes_spent += 1;
         }
         self.desk.status = AgentStatus::Running;
@@ -214,18 +205,18 @@ impl State {
         }
     }
 
-    fn opener(&self) -> Option<Trigger> {
+    fn opener(&self) -> Option<TurnTrigger> {
         if self.desk.status != AgentStatus::Idle {
             return None;
         }
         if !self.desk.next_turn.is_empty() || !self.desk.next_step.is_empty() {
-            return Some(Trigger::Message);
+            return Some(TurnTrigger::Message);
         }
         let may_wake = match self.desk.driver {
             Some(WakePolicy::Wake { max_consecutive }) => self.desk.wakes_spent < max_consecutive,
             Some(WakePolicy::Quiet) | None => false,
         };
         let wakes = may_wake && self.notices.visible_since(self.desk.muted_before) > 0;
-        wakes.then_some(Trigger::Notice)
+        wakes.then_some(TurnTrigger::Notice)
     }
 }

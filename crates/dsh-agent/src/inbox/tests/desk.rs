@@ -1,12 +1,12 @@
 //! Every short sequence of what can be done to a desk, against a model that is too simple to be wrong.
 
 use dsh_llm::{ContentBlock, text_of};
-use dsh_session::{Message, MessageSource};
+use dsh_session::{Message, MessageSource, TurnTrigger};
 use tokio_util::sync::CancellationToken;
 
 use super::notice;
 use crate::inbox::State;
-use crate::{AgentStatus, Stop, Trigger, WakePolicy};
+use crate::{AgentStatus, Stop, WakePolicy};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -40,7 +40,7 @@ enum Fate {
 /// What an operation showed.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Shown {
-    trigger: Option<Trigger>,
+    trigger: Option<TurnTrigger>,
     taken: Vec<String>,
 }
 
@@ -104,19 +104,19 @@ impl Model {
         }
     }
 
-    fn opener(&self) -> Option<Trigger> {
+    fn opener(&self) -> Option<TurnTrigger> {
         if self.status() != AgentStatus::Idle {
             return None;
         }
         if !self.next_turn.is_empty() || !self.next_step.is_empty() {
-            return Some(Trigger::Message);
+            return Some(TurnTrigger::Message);
         }
         let budget = match self.driver {
             Some(WakePolicy::Wake { max_consecutive }) => max_consecutive,
             Some(WakePolicy::Quiet) | None => 0,
         };
         let fresh = self.notices.iter().any(|notice| !notice.muted);
-        (fresh && self.wakes < budget).then_some(Trigger::Notice)
+        (fresh && self.wakes < budget).then_some(TurnTrigger::Notice)
     }
 
     fn at_rest(&self) -> bool {
@@ -201,7 +201,7 @@ impl Model {
         let Some(trigger) = self.opener() else {
             return Shown::default();
         };
-        self.wakes += u32::from(trigger == Trigger::Notice);
+        self.wakes += u32::from(trigger == TurnTrigger::Notice);
         self.turn = Some(ModelTurn::default());
         let mut messages = std::mem::take(&mut self.next_step);
         if !self.next_turn.is_empty() {
@@ -210,7 +210,7 @@ impl Model {
         self.take(Some(trigger), messages, fate)
     }
 
-    fn take(&mut self, trigger: Option<Trigger>, messages: Vec<(String, Who)>, fate: Fate) -> Shown {
+    fn take(&mut self, trigger: Option<TurnTrigger>, messages: Vec<(String, Who)>, fate: Fate) -> Shown {
         if messages.iter().any(|(_, who)| *who == Who::Person) {
             self.wakes = 0;
         }
