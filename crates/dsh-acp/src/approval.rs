@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use dsh_llm::CallId;
 use dsh_tools::{Approval, Approver, PendingCall};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use crate::outbox::Outbox;
 
@@ -38,7 +37,7 @@ impl Editor {
 
 #[async_trait]
 impl Approver for Editor {
-    async fn ask(&self, call: &PendingCall, _: &CancellationToken) -> Approval {
+    async fn ask(&self, call: &PendingCall) -> Approval {
         let Some(card) = self.card(&call.call_id).await else {
             return Approval::Unanswered;
         };

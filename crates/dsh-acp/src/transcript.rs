@@ -15,8 +15,8 @@ use dsh_agent_loop::Live;
 use dsh_llm::{AssistantBlock, CallId, ContentBlock, ToolCall};
 use dsh_output::visible;
 use dsh_session::{Event, EventData, Message, MessageSource};
-use dsh_tools::ToolResult;
-use serde_json::{Map, Value};
+use dsh_tools::{ToolResult, parse_arguments};
+use serde_json::Value;
 
 use crate::card::{Presenter, texts};
 
@@ -270,14 +270,10 @@ impl Call {
     }
 
     fn of(id: &CallId, name: &str, arguments: &str) -> Self {
-        let args = match arguments.trim() {
-            "" => Value::Object(Map::new()),
-            text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(arguments.to_owned())),
-        };
         Self {
             id: id.clone(),
             name: name.to_owned(),
-            args,
+            args: parse_arguments(arguments.into()),
             card: None,
         }
     }

@@ -35,7 +35,7 @@ pub fn decode<T: DeserializeOwned>(schema: &Value, args: &Value) -> Result<T, Ar
 ///
 /// Some send the text of the JSON: an empty one means no arguments, and one that cannot be parsed stays a
 /// string, which [`decode`] then refuses.
-pub(crate) fn parse(args: Value) -> Value {
+pub fn parse_arguments(args: Value) -> Value {
     match args {
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
         Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),

@@ -90,7 +90,7 @@ mod registry;
 mod result;
 mod schema;
 
-pub use args::decode;
+pub use args::{decode, parse_arguments};
 pub use card::{CallCard, CardKind, ResultCard, TerminalExit};
 pub use delivery::{Deliveries, Delivery};
 pub use error::{ArgsError, ErrorInfo, RegisterError, ToolError};

@@ -16,9 +16,8 @@ use std::time::Duration;
 use dsh_llm::ContentBlock;
 use dsh_scope::{contain, contain_future, within};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
-use crate::args;
+use crate::args::parse_arguments;
 use crate::error::ToolError;
 use crate::limit::bounded_result;
 use crate::policy::{Approval, Approver, CallPolicy, PendingCall, Review, Verdict};
@@ -41,7 +40,7 @@ pub(crate) async fn run(
     ctx: ToolContext,
     deciders: &Deciders,
 ) -> ToolResult {
-    let args = args::parse(args);
+    let args = parse_arguments(args);
     let limit = limit_of(name, tool, &args, &ctx);
     let result = guarded(name, tool, args, ctx, deciders).await;
     match limit {
@@ -72,7 +71,7 @@ async fn guarded(
     let asked = tokio::select! {
         biased;
         () = token.cancelled() => return ToolError::aborted_before_dispatch().into(),
-        asked = contain_future(deciders.refusal(&call, &token)) => asked,
+        asked = contain_future(deciders.refusal(&call)) => asked,
     };
     let refusal = match asked {
         Ok(refusal) => refusal,
@@ -94,7 +93,7 @@ async fn guarded(
 
 impl Deciders {
     /// Why the call may not run, if it may not.
-    async fn refusal(&self, call: &PendingCall, token: &CancellationToken) -> Option<ToolError> {
+    async fn refusal(&self, call: &PendingCall) -> Option<ToolError> {
         let mut ask = false;
         for policy in &self.policies {
             match policy.before(call).await {
@@ -109,7 +108,7 @@ impl Deciders {
         let Some(approver) = &self.approver else {
             return Some(ToolError::nobody_to_ask(&call.tool));
         };
-        match approver.ask(call, token).await {
+        match approver.ask(call).await {
             Approval::Allowed => None,
             Approval::Denied => Some(ToolError::denied(&call.tool)),
             Approval::Unanswered => Some(ToolError::nobody_to_ask(&call.tool)),

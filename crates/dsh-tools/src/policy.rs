@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use dsh_agent::Agent;
 use dsh_llm::{CallId, ContentBlock};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::result::ToolResult;
 
@@ -36,7 +35,7 @@ pub trait CallPolicy: Send + Sync + 'static {
 pub struct PendingCall {
     /// Name of the tool.
     pub tool: String,
-    /// The arguments, unchecked.
+    /// The arguments: JSON where they are JSON, but not checked.
     pub args: Value,
     /// Who calls; `None` = nobody in particular.
     pub caller: Option<Arc<Agent>>,
@@ -80,7 +79,7 @@ pub trait Approver: Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// The future is dropped when the call is given up.
-    async fn ask(&self, call: &PendingCall, token: &CancellationToken) -> Approval;
+    async fn ask(&self, call: &PendingCall) -> Approval;
 }
 
 /// The answer to whether a call may run.

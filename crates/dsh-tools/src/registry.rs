@@ -22,7 +22,7 @@ use crate::pipeline::Deciders;
 use crate::policy::{Approver, CallPolicy};
 use crate::result::ToolResult;
 use crate::tool::{Concurrency, Tool, ToolContext, ToolDefinition};
-use crate::{args, pipeline};
+use crate::{parse_arguments, pipeline};
 
 /// All registered tools, and the way to call them. Cheap to clone; clones share the tools.
 #[derive(Clone, Default)]
@@ -160,18 +160,11 @@ impl ToolRegistry {
     /// What the model of an agent is told about each tool that it may use, ordered by name.
     pub fn definitions_for(&self, agent: &Agent) -> Vec<ToolDefinition> {
         let state = self.lock();
-        let Some(layer) = state.layers.get(&agent.instance()) else {
-            return state
-                .shared
-                .values()
-                .map(|known| known.definition.clone())
-                .collect();
-        };
-        let mut known: BTreeMap<&str, &Registered> = BTreeMap::new();
-        let shared = state.shared.iter().filter(|(name, _)| layer.permits(name));
-        for (name, registered) in shared.chain(&layer.tools) {
-            known.insert(name, registered);
-        }
+        let layer = state.layers.get(&agent.instance());
+        let permitted = |name: &str| layer.is_none_or(|layer| layer.permits(name));
+        let shared = state.shared.iter().filter(|(name, _)| permitted(name));
+        let mut known: BTreeMap<&String, &Registered> = shared.collect();
+        known.extend(layer.into_iter().flat_map(|layer| &layer.tools));
         known
             .into_values()
             .map(|known| known.definition.clone())
@@ -200,7 +193,7 @@ impl ToolRegistry {
         let Some(tool) = self.get_for(agent, name) else {
             return Concurrency::Exclusive;
         };
-        let args = args::parse(args.clone());
+        let args = parse_arguments(args.clone());
         dsh_scope::contain(|| tool.concurrency(&args)).unwrap_or(Concurrency::Exclusive)
     }
 

@@ -13,7 +13,6 @@ use dsh_session::{
 use dsh_testkit::eventually;
 use dsh_tools::{Approval, Approver, PendingCall};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 /// The services, with a model that says `turns`.
 fn core(mut config: Config, turns: Value) -> AgentCore {
@@ -239,7 +238,7 @@ struct Answers(Approval, std::sync::atomic::AtomicUsize);
 
 #[async_trait]
 impl Approver for Answers {
-    async fn ask(&self, _call: &PendingCall, _token: &CancellationToken) -> Approval {
+    async fn ask(&self, _: &PendingCall) -> Approval {
         self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.0
     }

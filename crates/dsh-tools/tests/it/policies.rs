@@ -99,7 +99,7 @@ struct Answers(Approval);
 
 #[async_trait]
 impl Approver for Answers {
-    async fn ask(&self, _: &PendingCall, _: &CancellationToken) -> Approval {
+    async fn ask(&self, _: &PendingCall) -> Approval {
         self.0
     }
 }
@@ -138,7 +138,7 @@ struct Silent;
 
 #[async_trait]
 impl Approver for Silent {
-    async fn ask(&self, _: &PendingCall, _: &CancellationToken) -> Approval {
+    async fn ask(&self, _: &PendingCall) -> Approval {
         std::future::pending().await
     }
 }

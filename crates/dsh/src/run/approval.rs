@@ -12,7 +12,6 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 
 use super::printer::{Asked, Question, TERMINAL};
 
@@ -51,13 +50,9 @@ impl AskOnTerminal {
 
 #[async_trait]
 impl Approver for AskOnTerminal {
-    async fn ask(&self, call: &PendingCall, token: &CancellationToken) -> Approval {
+    async fn ask(&self, call: &PendingCall) -> Approval {
         let _turn = self.turn.lock().await;
-        let answered = tokio::select! {
-            biased;
-            () = token.cancelled() => return Approval::Unanswered,
-            answered = self.answer(question(call)) => answered,
-        };
+        let answered = self.answer(question(call)).await;
         answered.unwrap_or_else(|error| {
             tracing::info!("nobody can be asked on {TERMINAL}: {error}");
             Approval::Unanswered

@@ -122,8 +122,3 @@ impl From<Usage> for Tokens {
         }
     }
 }
-
-/// The arguments of a call: what JSON the model wrote, else its text.
-pub(super) fn arguments(written: &str) -> Value {
-    serde_json::from_str(written).unwrap_or_else(|_| Value::String(written.to_owned()))
-}

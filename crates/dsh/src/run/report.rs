@@ -5,10 +5,11 @@ use std::time::Duration;
 use dsh_agent_loop::{Live, ModelChoice};
 use dsh_llm::{AssistantBlock, Usage, text_of};
 use dsh_session::{Event, EventData, MessageSource, Session, TurnEnd};
+use dsh_tools::parse_arguments;
 use serde::Serialize;
 
 use super::RunError;
-use super::format::{Line, Summary, Task, arguments};
+use super::format::{Line, Summary, Task};
 use super::printer::{Printer, Question};
 use crate::cli::OutputFormat;
 use crate::signals::Signals;
@@ -113,7 +114,7 @@ impl Report {
                     turn,
                     id: call_id.as_str(),
                     name,
-                    arguments: arguments(written),
+                    arguments: parse_arguments(written.as_str().into()),
                 });
             }
             EventData::ToolResult {
