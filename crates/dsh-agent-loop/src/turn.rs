@@ -108,6 +108,7 @@ impl Worker {
             self.flush().await?;
             let next = self.step(turn, place).await?;
             claim = match next {
+                Next::Step if turn.is_concluded() => turn.claim_or_close(),
                 Next::Step => Some(turn.claim()),
                 Next::Rest => turn.claim_or_close(),
             };

@@ -77,7 +77,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// [`AgentDisposed`] once its disposal has begun.
+    /// [`AgentDisposed`] once its disposal has begun, or it has [concluded](Self::conclude).
     pub fn follow_up(&self, message: Message) -> Result<(), AgentDisposed> {
         self.ask(|state| state.desk.ask_next_turn(message))
     }
@@ -86,7 +86,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// [`AgentDisposed`] once its disposal has begun.
+    /// [`AgentDisposed`] once its disposal has begun, or it has [concluded](Self::conclude).
     pub fn steer(&self, message: Message) -> Result<(), AgentDisposed> {
         self.ask(|state| state.desk.ask_next_step(message))
     }
@@ -98,6 +98,13 @@ impl Agent {
         if let Some(token) = open {
             token.cancel();
         }
+        self.shared().tick();
+    }
+
+    /// Has done what it is for: the open turn takes no further step, no other one is opened, and what waits is dropped. Calls
+    /// that run go on.
+    pub fn conclude(&self) {
+        self.shared().lock().desk.conclude();
         self.shared().tick();
     }
 
@@ -144,7 +151,7 @@ impl Agent {
 
     fn ask(&self, ask: impl FnOnce(&mut crate::inbox::State)) -> Result<(), AgentDisposed> {
         let mut state = self.shared().lock();
-        if state.desk.status() == AgentStatus::Disposed {
+        if !state.desk.takes() {
             return Err(self.disposed());
         }
         ask(&mut state);

@@ -134,12 +134,21 @@ impl Turn<'_> {
         Claim::new(InboxLease::of(shared, &mut state), messages)
     }
 
-    /// Takes what came for the next step or, if nothing did, ends the turn in the same moment: what comes from now on
+    /// Whether the agent has [concluded](Agent::conclude): the turn is to be closed after the step it is in.
+    pub fn is_concluded(&self) -> bool {
+        self.agent.shared().lock().desk.is_concluded()
+    }
+
+    /// Takes what came for the next step or, if nothing did or the agent has concluded, ends the turn in the same moment: what comes from now on
     /// opens another one, and a cancellation comes too late. The agent is at work until this is dropped, so the driver
     /// can finish what it writes; there is nothing else left to do with it.
     pub fn claim_or_close(&mut self) -> Option<Claim> {
         let shared = self.agent.shared();
         let mut state = shared.lock();
+        if state.desk.is_concluded() {
+            state.desk.end_turn();
+            return None;
+        }
         let messages = state.take_step();
         let claim = Claim::new(InboxLease::of(shared, &mut state), messages);
         if claim.is_empty() {

@@ -21,7 +21,7 @@ pub enum AgentError {
 
 /// The agent takes nothing any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("agent \"{id}\" is disposed")]
+#[error("agent \"{id}\" takes nothing any more")]
 pub struct AgentDisposed {
     /// Id of the agent.
     pub id: SessionId,

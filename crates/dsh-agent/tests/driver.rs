@@ -349,7 +349,7 @@ async fn core28_core37_a_disposed_agent_takes_nothing_and_waits_for_its_driver()
     agent.cancel("stop");
     assert_eq!(turn.stop(), Some(Stop::Disposed), "disposal comes first");
     let refused = agent.follow_up(user("b")).unwrap_err();
-    assert_eq!(refused.to_string(), r#"agent "s-1" is disposed"#);
+    assert_eq!(refused.to_string(), r#"agent "s-1" takes nothing any more"#);
     assert!(agent.steer(user("b")).is_err());
     let mut idle = task::spawn(agent.when_idle());
     assert_pending!(idle.poll());
@@ -419,4 +419,25 @@ async fn core39_a_burst_of_messages_loses_nothing() {
     nothing_opens(&mut driver);
     drop(driver);
     home.handle.dispose().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_concluded_agent_takes_no_further_step_and_opens_no_turn() {
+    let (_home, agent) = agent();
+    let mut driver = agent.drive(WakePolicy::default()).unwrap();
+    agent.follow_up(user("one")).unwrap();
+    agent.follow_up(user("two")).unwrap();
+    let (mut turn, _) = open(&mut driver).await;
+    agent.steer(user("more")).unwrap();
+    assert!(!turn.is_concluded());
+
+    agent.conclude();
+    assert!(turn.is_concluded());
+    inject(&agent, "late");
+    assert!(turn.claim_or_close().is_none());
+    assert!(agent.steer(user("more")).is_err());
+    assert!(agent.follow_up(user("more")).is_err());
+    drop(turn);
+    agent.when_idle().await;
+    nothing_opens(&mut driver);
 }

@@ -8,7 +8,8 @@
 //!    nothing stops it any more.
 //! 3. A cancellation drops what was asked before it, and no notice; it concerns the turn that is open, if one is. The
 //!    notices that are there when a cancelled turn ends open no turn: a stop is not answered by going on.
-//! 4. Notices alone open at most `max_consecutive` turns in a row. What refills that is a person's message that was
+//! 4. An agent that has concluded opens no turn and takes no further step; nothing undoes that.
+//! 5. Notices alone open at most `max_consecutive` turns in a row. What refills that is a person's message that was
 //!    taken, not one that arrived.
 
 use std::collections::VecDeque;
@@ -71,6 +72,7 @@ pub(crate) struct Desk {
     next_turn: VecDeque<Message>,
     next_step: Vec<Message>,
     turn: Option<OpenTurn>,
+    concluded: bool,
     /// Notices before this place open no turn.
     muted_before: Place,
 }
@@ -111,6 +113,22 @@ impl Desk {
         let turn = self.turn.as_mut()?;
         turn.cancelled.get_or_insert_with(|| reason.to_owned());
         (!turn.over).then(|| turn.token.clone())
+    }
+
+    /// The open turn takes no further step, and no other one is opened.
+    pub(crate) fn conclude(&mut self) {
+        self.concluded = true;
+        self.next_turn.clear();
+        self.next_step.clear();
+    }
+
+    pub(crate) fn is_concluded(&self) -> bool {
+        self.concluded
+    }
+
+    /// Whether anything that is asked can still be taken.
+    pub(crate) fn takes(&self) -> bool {
+        !self.concluded && self.status != AgentStatus::Disposed
     }
 
     /// From now on nothing is taken; returns the token of the open turn.
@@ -206,7 +224,7 @@ impl State {
     }
 
     fn opener(&self) -> Option<TurnTrigger> {
-        if self.desk.status != AgentStatus::Idle {
+        if self.desk.status != AgentStatus::Idle || self.desk.concluded {
             return None;
         }
         if !self.desk.next_turn.is_empty() || !self.desk.next_step.is_empty() {
