@@ -194,7 +194,9 @@ impl Launcher {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future starts nothing, or kills and reaps what was started.
+    /// Dropping the future starts nothing, or kills and reaps what was started. A start that hangs in the kernel (the
+    /// program lies on a file system that does not answer) is ended under a guard; in a group it goes on until the kernel
+    /// gives it up, and is ended then.
     pub async fn spawn(&self, spec: ProcessSpec) -> Result<Spawned, SpawnError> {
         let level = self.level.clone();
         // The caller may drop this future at any point. Before the launch the closed channel prevents it; after
@@ -204,11 +206,12 @@ impl Launcher {
             if answer.is_closed() {
                 return;
             }
-            let _ = answer.send(match level {
+            let launched = match level {
                 Level::Groups => launch(spec),
                 #[cfg(target_os = "linux")]
-                Level::Guarded(guards) => guards.launch(spec),
-            });
+                Level::Guarded(guards) => guards.launch(spec, &|| answer.is_closed()),
+            };
+            let _ = answer.send(launched);
         });
         begun.map_err(|error| SpawnError::resources("a thread that starts processes", error))?;
         let panicked = |_| SpawnError::resources("a process", io::Error::other("the start panicked"));

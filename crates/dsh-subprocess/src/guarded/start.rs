@@ -46,14 +46,19 @@ impl Guards {
         }
     }
 
-    pub(crate) fn launch(&self, mut spec: ProcessSpec) -> Result<Launched, SpawnError> {
+    /// Starts a process, for somebody who may give it up meanwhile.
+    pub(crate) fn launch(
+        &self,
+        mut spec: ProcessSpec,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Launched, SpawnError> {
         let script = spec.bash_command.take().map(script_file).transpose()?;
         let (kill_bound, limits) = (spec.kill_bound, spec.limits);
         let prepared = Prepared::new(spec)?;
         let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
         let mut message = Message::new(&prepared, script.as_ref(), kill_bound, &limits)?;
         let ordered = self.order(&mut message, &limits)?;
-        let started = await_start(&ordered, &prepared);
+        let started = await_start(&ordered, &prepared, given_up);
         let Heard {
             leader,
             place,
@@ -62,7 +67,7 @@ impl Guards {
         let Ordered { ready, pool, room } = ordered;
         let frozen = room.as_ref().filter(|_| place == Place::Frozen);
         let frozen = frozen.and_then(|room| Some(self.base.as_ref()?.path().join(room.name())));
-        let room = room.filter(|_| place != Place::OutOfCgroup).map(Arc::new);
+        let room = room.filter(|_| place != Place::Elsewhere).map(Arc::new);
         let way = (Arc::clone(&ready), room.clone());
         let guarded = Arc::new(Guarded::new(way, pool, leader, kill_bound, limits));
         let line = Line::new(Arc::clone(&guarded), (ready, room), prepared.feed, report);
@@ -190,16 +195,21 @@ struct Heard {
 enum Place {
     /// In the cgroup that came with the order, if one did.
     AsOrdered,
-    OutOfCgroup,
+    Elsewhere,
     /// In the cgroup that came with the order, where it stands still and will not run.
     Frozen,
 }
 
-/// Waits until the program runs, or does not.
+/// Waits until the program runs, or does not. When it was given up nobody waits for one that hangs in the kernel: its tree
+/// is ended like any other.
 ///
 /// A command can kill its guard before that has told anything. The program was started all the same, so this is no
 /// failure to start; all that is not known is its number, and the guard's stands for it.
-fn await_start(ordered: &Ordered, prepared: &Prepared) -> Result<Heard, SpawnError> {
+fn await_start(
+    ordered: &Ordered,
+    prepared: &Prepared,
+    given_up: &dyn Fn() -> bool,
+) -> Result<Heard, SpawnError> {
     let Ordered { ready, pool, room } = ordered;
     let since = Instant::now();
     let mut place = Place::AsOrdered;
@@ -215,9 +225,12 @@ fn await_start(ordered: &Ordered, prepared: &Prepared) -> Result<Heard, SpawnErr
                     }
                     let is_frozen = |room: &Room| since.elapsed() >= FROZEN && room.is_frozen();
                     if place == Place::AsOrdered && room.as_ref().is_some_and(is_frozen) {
+                        place = Place::Frozen;
+                    }
+                    if place == Place::Frozen || given_up() {
                         return Ok(Heard {
                             leader: ready.guard,
-                            place: Place::Frozen,
+                            place,
                             report: None,
                         });
                     }
@@ -228,7 +241,7 @@ fn await_start(ordered: &Ordered, prepared: &Prepared) -> Result<Heard, SpawnErr
         };
         return match report {
             Some(Report::OutOfCgroup) => {
-                place = Place::OutOfCgroup;
+                place = Place::Elsewhere;
                 continue;
             }
             Some(Report::NotStarted { stage, errno }) => Err(refusal(stage, errno, prepared)),

@@ -155,8 +155,14 @@ impl Line {
 
     fn hear(&mut self, report: Report) -> Progress {
         match report {
-            // Said before this thread listens.
-            Report::Started { .. } | Report::NotStarted { .. } | Report::OutOfCgroup => {}
+            // Said before this thread listens, or after the start was given up: nobody has the handle then.
+            Report::Started { .. } => {}
+            Report::OutOfCgroup => self.room = None,
+            Report::NotStarted { .. } => {
+                self.guarded.part();
+                self.end(None, Vec::new(), Proof::Guard);
+                return Progress::Gone;
+            }
             Report::Reached(hits) => self.reached = reached(hits, &self.guarded.limits),
             Report::Exit { status } => self
                 .guarded

@@ -142,6 +142,12 @@ pub(crate) fn children(pid: u32) -> usize {
     lists.map(|list| list.split_whitespace().count()).sum()
 }
 
+/// The children of a process with one thread; none when it is gone.
+pub(crate) fn listed_children(pid: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
 /// How many descriptors a process has open.
 pub(crate) fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()

@@ -19,6 +19,7 @@ mod end;
 mod escape;
 mod frozen;
 mod harness;
+mod hung;
 mod input;
 mod limits;
 mod many;

@@ -9,7 +9,9 @@ use dsh_testkit::eventually;
 use dsh_testkit::process::zombie_children;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 
-use crate::common::{NEVER, alone, bash, children, launcher, launcher_with, parent, run, start};
+use crate::common::{
+    NEVER, alone, bash, children, launcher, launcher_with, listed_children, parent, run, start,
+};
 
 const SOMEBODY_ELSE: &str = "exec setpriv --reuid 54321 --regid 54321 --clear-groups \"$0\" --exact \"$1\" --nocapture --test-threads=1";
 
@@ -23,11 +25,6 @@ fn limit(pid: u32, what: &str, value: &str) {
     let mut prlimit = Command::new("prlimit");
     prlimit.args(["--pid", &pid.to_string(), &format!("--{what}={value}:")]);
     assert!(prlimit.status().unwrap().success());
-}
-
-fn listed_children(pid: u32) -> Vec<u32> {
-    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    list.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
 async fn assert_works(launcher: &Launcher) {
