@@ -41,5 +41,5 @@ mod product;
 
 pub use environment::overlay;
 pub use lines::{JsonLines, LineError, Lines, MAX_LINE_BYTES};
-pub use log::log_lines;
+pub use log::{LogLines, log_lines};
 pub use product::{Product, ProductSpec, ReleaseError, Streams};

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use dsh_subagent_process::{
-    JsonLines, LineError, Lines, MAX_LINE_BYTES, Product, ProductSpec, Streams, log_lines, overlay,
+    JsonLines, LineError, Lines, LogLines, MAX_LINE_BYTES, Product, ProductSpec, Streams, log_lines, overlay,
 };
 use dsh_subprocess::Launcher;
+use dsh_testkit::LogCapture;
 use serde_json::json;
 
 fn shell(script: &str) -> ProductSpec {
@@ -109,6 +110,33 @@ async fn what_it_writes_for_people_is_seen_whole() {
     let mut seen = Vec::new();
     log_lines("shell", streams.stderr, |chunk| seen.extend_from_slice(chunk)).await;
     assert_eq!(seen, b"one\ntwo");
+    product.release().await.expect("nothing is left");
+}
+
+#[tokio::test]
+async fn what_it_writes_for_people_comes_in_chunks_and_is_logged_in_lines() {
+    let logged = LogCapture::start();
+    let (product, streams) = start("printf 'chunky o' >&2; read go; printf 'ne\\n\\ntwo' >&2").await;
+    let requests = JsonLines::new(streams.stdin);
+    let mut log = LogLines::new("chunky", streams.stderr);
+    assert_eq!(log.next().await, Some(&b"chunky o"[..]));
+    assert!(!logged.contains("chunky o"), "no line yet");
+    requests.send(&json!("go")).await.expect("it reads");
+    let mut rest = Vec::new();
+    while let Some(chunk) = log.next().await {
+        rest.extend_from_slice(chunk);
+    }
+    assert_eq!(rest, b"ne\n\ntwo");
+    let lines = logged.lines();
+    let of_it: Vec<&String> = lines
+        .iter()
+        .filter(|line| line.contains("product=\"chunky\""))
+        .collect();
+    assert_eq!(of_it.len(), 2, "{of_it:?}");
+    assert!(
+        of_it[0].contains("chunky one") && of_it[1].contains("two"),
+        "{of_it:?}"
+    );
     product.release().await.expect("nothing is left");
 }
 
