@@ -4,7 +4,7 @@ use dsh_acp::{ServeError, Settings};
 use dsh_agent_core::{Config, Models};
 
 use crate::cli::ModelFlags;
-use crate::signals::{Hangup, Signals};
+use crate::signals::Signals;
 use crate::{Failure, services, streams};
 
 /// Why no editor is served.
@@ -28,10 +28,8 @@ impl AcpError {
     }
 }
 
-/// Serves until the editor closes its end or a signal comes, ends everything that was started, and returns the exit
-/// code: 0 after end of input, 128 and the signal's number after a signal.
-pub(crate) async fn run(mut config: Config, model: ModelFlags, hangup: Hangup) -> Result<u8, Failure> {
-    let (signals, watcher) = Signals::listen(hangup)?;
+/// Serves until the editor closes its end or a signal comes, and ends everything that was started.
+pub(crate) async fn run(mut config: Config, model: ModelFlags, signals: &Signals) -> Result<u8, Failure> {
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     streams::block(&input)?;
     streams::block(&output)?;
@@ -50,9 +48,8 @@ pub(crate) async fn run(mut config: Config, model: ModelFlags, hangup: Hangup) -
     };
     let served = tokio::select! {
         served = work => served,
-        never = watcher => match never {},
         never = signals.hurry_when_told(&core) => match never {},
     };
     served.map_err(AcpError::from)?;
-    Ok(signals.exit_code())
+    Ok(0)
 }

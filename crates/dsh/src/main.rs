@@ -33,14 +33,17 @@ use std::process::ExitCode;
 use clap::Parser;
 use dsh_agent_core::AssembleError;
 
-use crate::signals::Hangup;
+use crate::cli::{Cli, Command};
+use crate::signals::{Caught, Hangup, Signals};
 
 fn main() -> ExitCode {
     let hangup = Hangup::inherited();
     // Before everything else, while this process still has one thread: children must not inherit what was handed to us.
     dsh_subprocess::guard_entry();
-    let cli = cli::Cli::parse();
-    match run(cli, hangup) {
+    let done = Caught::new(hangup)
+        .map_err(Failure::from)
+        .and_then(|caught| work(Cli::parse(), caught));
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             failure.tell();
@@ -49,28 +52,67 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: cli::Cli, hangup: Hangup) -> Result<u8, Failure> {
-    let file = cli.config.as_deref();
-    match cli.command {
-        cli::Command::Run(args) => work(run::run(settings::load(file)?, args, hangup)),
-        cli::Command::Acp(model) => work(acp::run(settings::load(file)?, model, hangup)),
-        cli::Command::Mcp => work(mcp::run(settings::load(file)?, hangup)),
-        cli::Command::Demo => work(demo::run(settings::load(file)?, hangup)),
-        cli::Command::Config { action } => settings::print(action, file),
-    }
-}
-
-/// Runs what starts commands, and returns its exit code.
-fn work(command: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+/// Does what was asked for, and returns the exit code: that of a signal, if one came.
+fn work(cli: Cli, caught: Caught) -> Result<u8, Failure> {
     let _flush = log::to_stderr();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let code = runtime.block_on(command);
+    let done = runtime.block_on(async {
+        let (signals, watcher) = Signals::listen(caught)?;
+        let done = tokio::select! {
+            done = run(cli, &signals) => done,
+            never = watcher => match never {},
+        };
+        match (signals.exit_code(), done) {
+            (None, done) => done,
+            (Some(code), Ok(_) | Err(Failure::Stopped)) => Ok(code),
+            (Some(code), Err(failure)) => {
+                failure.tell();
+                Ok(code)
+            }
+        }
+    });
     // A read of stdin that blocks cannot be cancelled; everything else has been awaited by now.
     runtime.shutdown_background();
-    code
+    done
+}
+
+async fn run(cli: Cli, signals: &Signals) -> Result<u8, Failure> {
+    let Cli {
+        config: file,
+        command,
+    } = cli;
+    // A file that is a pipe may never have anything to read.
+    let config = async |file| unless_stopped(signals, move || settings::load(file)).await;
+    match command {
+        Command::Run(args) => run::run(config(file).await?, args, signals).await,
+        Command::Acp(model) => acp::run(config(file).await?, model, signals).await,
+        Command::Mcp => mcp::run(config(file).await?, signals).await,
+        Command::Demo => demo::run(config(file).await?, signals).await,
+        Command::Config { action } => unless_stopped(signals, move || settings::print(action, file)).await,
+    }
+}
+
+/// Does something that blocks, and waits for it until a signal comes.
+async fn unless_stopped<T, E>(
+    signals: &Signals,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, Failure>
+where
+    T: Send + 'static,
+    E: Into<Failure> + Send + 'static,
+{
+    let working = tokio::task::spawn_blocking(work);
+    tokio::select! {
+        biased;
+        () = signals.stop.cancelled() => Err(Failure::Stopped),
+        done = working => match done {
+            Ok(done) => done.map_err(Into::into),
+            Err(panicked) => Err(std::io::Error::other(panicked).into()),
+        },
+    }
 }
 
 /// Why the command could not do its work.
@@ -103,6 +145,9 @@ enum Failure {
     /// The demonstration could not be set up.
     #[error("{0}")]
     Demo(#[from] demo::DemoError),
+    /// A signal came first, or the services were shut down.
+    #[error("stopped")]
+    Stopped,
     /// The operating system refused something, stdout for instance.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -129,7 +174,12 @@ impl Failure {
             Self::Assemble(error) if error.is_configured() => 2,
             Self::Run(error) => error.code(),
             Self::Acp(error) => error.code(),
-            Self::Assemble(_) | Self::Prompt(_) | Self::Serve(_) | Self::Demo(_) | Self::Io(_) => 1,
+            Self::Assemble(_)
+            | Self::Prompt(_)
+            | Self::Serve(_)
+            | Self::Demo(_)
+            | Self::Stopped
+            | Self::Io(_) => 1,
         }
     }
 }

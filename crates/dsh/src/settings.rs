@@ -1,6 +1,6 @@
 //! The configuration: loaded once, and shown on request.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use dsh_agent_core::{Config, ConfigError};
 use dsh_llm::ModelRegistry;
@@ -15,16 +15,16 @@ use crate::services;
 /// # Errors
 ///
 /// Every fault of the file at once.
-pub(crate) fn load(explicit: Option<&Path>) -> Result<Config, ConfigError> {
-    Config::load(explicit).map(|(config, _)| config)
+pub(crate) fn load(explicit: Option<PathBuf>) -> Result<Config, ConfigError> {
+    Config::load(explicit.as_deref()).map(|(config, _)| config)
 }
 
 /// `dsh config …`
-pub(crate) fn print(action: ConfigAction, explicit: Option<&Path>) -> Result<u8, Failure> {
+pub(crate) fn print(action: ConfigAction, explicit: Option<PathBuf>) -> Result<u8, Failure> {
     match action {
         ConfigAction::Schema => say(format_args!("{:#}", Config::schema()))?,
         ConfigAction::Show => {
-            let (config, source) = Config::load(explicit)?;
+            let (config, source) = Config::load(explicit.as_deref())?;
             let note = "an optional key that is not set is left out: dsh config schema has all";
             say(format_args!("# {source}\n# {note}\n{}", config.to_toml()?))?;
         }

@@ -36,4 +36,5 @@ mod run_formats;
 mod run_live;
 mod run_models;
 mod run_sessions;
+mod run_signals;
 mod run_terminal;

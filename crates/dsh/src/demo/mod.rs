@@ -19,16 +19,14 @@ use tempfile::TempDir;
 
 use crate::Failure;
 use crate::services;
-use crate::signals::{Hangup, Signals};
+use crate::signals::Signals;
 use facts::Facts;
 use script::{NAME, PROMPT};
 use story::Story;
 use transcript::Transcript;
 
-/// Runs the demonstration and returns its exit code: 0 when everything it showed was true, else 1; 130 or 143
-/// after a signal.
-pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
-    let (signals, watcher) = Signals::listen(hangup)?;
+/// Runs the demonstration and returns its exit code: 0 when everything it showed was true, else 1.
+pub(crate) async fn run(config: Config, signals: &Signals) -> Result<u8, Failure> {
     let room = tempfile::Builder::new().prefix("dsh-demo-").tempdir()?;
     let script = script::json(config.vocabulary, &room.path().join(script::GATE));
     let model = ScriptedAdapter::from_json(NAME, &script).map_err(DemoError::Script)?;
@@ -53,13 +51,9 @@ pub(crate) async fn run(config: Config, hangup: Hangup) -> Result<u8, Failure> {
     };
     let told = tokio::select! {
         told = work => told,
-        never = watcher => match never {},
         never = signals.hurry_when_told(&core) => match never {},
     };
-    let Some(facts) = told else {
-        return Ok(signals.exit_code());
-    };
-    let mut facts = facts?;
+    let mut facts = told.ok_or(Failure::Stopped)??;
     facts.check(
         "the model said all that was written down, when it was due",
         model.finish().is_ok(),

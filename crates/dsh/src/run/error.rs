@@ -35,9 +35,6 @@ pub(crate) enum RunError {
     /// Nobody can be told.
     #[error("cannot write to stdout: {0}")]
     Output(#[source] io::Error),
-    /// A signal came first.
-    #[error("stopped")]
-    Stopped,
 }
 
 impl RunError {
@@ -45,12 +42,7 @@ impl RunError {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::NoPrompt | Self::PromptNotText | Self::Unfit(_) | Self::Missing(_) => 2,
-            Self::Stdin(_)
-            | Self::Session(_)
-            | Self::Cwd(_)
-            | Self::Create(_)
-            | Self::Output(_)
-            | Self::Stopped => 1,
+            Self::Stdin(_) | Self::Session(_) | Self::Cwd(_) | Self::Create(_) | Self::Output(_) => 1,
         }
     }
 }

@@ -13,7 +13,6 @@ use dsh_tasks::{Serves, TaskRegistry, TaskSnapshot};
 use futures_util::FutureExt;
 use tokio::sync::{broadcast, mpsc};
 
-use super::RunError;
 use super::format::Task;
 use super::printer::Question;
 use super::report::{Outcome, Report};
@@ -65,12 +64,12 @@ impl<'a> Run<'a> {
         mut report: Report,
         questions: mpsc::UnboundedReceiver<Question>,
         linger: u64,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Self, ScopeClosed<()>> {
         let agent = led.agent();
         for task in context.tasks.list(Some(agent)) {
             report.task(Task::from(&task));
         }
-        let changes = watch_tasks(context, led).map_err(|_| RunError::Stopped)?;
+        let changes = watch_tasks(context, led)?;
         Ok(Self {
             tasks: &context.tasks,
             led,

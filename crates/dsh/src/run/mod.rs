@@ -23,41 +23,25 @@ use dsh_tools::Approver;
 pub(crate) use error::RunError;
 
 use crate::cli::RunArgs;
-use crate::signals::{Hangup, Signals};
+use crate::signals::Signals;
 use crate::{Failure, services, streams};
 use approval::AskOnTerminal;
 use follow::{Followed, Run, follow};
 use printer::Printer;
 use report::{Outcome, Report};
 
-/// Does what was asked for, and returns the exit code: 0 if the last turn completed, 1 if it failed, 128 and the number
-/// of a signal.
-pub(crate) async fn run(mut config: Config, args: RunArgs, hangup: Hangup) -> Result<u8, Failure> {
-    let (signals, watcher) = Signals::listen(hangup)?;
+/// Does what was asked for, and returns the exit code: 0 if the last turn completed, else 1.
+pub(crate) async fn run(mut config: Config, args: RunArgs, signals: &Signals) -> Result<u8, Failure> {
     config.model = config.model.overridden(args.model.clone().into())?;
-    let work = async {
-        let models = Models::connect(&config.model, |name| std::env::var_os(name))?;
-        let core = services::assemble(config.clone(), models.registry())?;
-        let worked = tokio::select! {
-            worked = work(&core, &models, &config, &args, &signals) => worked,
-            never = signals.hurry_when_told(&core) => match never {},
-        };
-        // Whatever went wrong before an agent was there.
-        core.shutdown().await;
-        worked
+    let models = Models::connect(&config.model, |name| std::env::var_os(name))?;
+    let core = services::assemble(config.clone(), models.registry())?;
+    let worked = tokio::select! {
+        worked = work(&core, &models, &config, &args, signals) => worked,
+        never = signals.hurry_when_told(&core) => match never {},
     };
-    let outcome: Result<Outcome, Failure> = tokio::select! {
-        outcome = work => outcome,
-        never = watcher => match never {},
-    };
-    match (signals.exit_code(), outcome) {
-        (0, outcome) => outcome.map(|outcome| outcome.code()),
-        (code, Ok(_) | Err(Failure::Run(RunError::Stopped))) => Ok(code),
-        (code, Err(failure)) => {
-            failure.tell();
-            Ok(code)
-        }
-    }
+    // Whatever went wrong before an agent was there.
+    core.shutdown().await;
+    worked.map(|outcome| outcome.code())
 }
 
 /// From the prompt to the result, before which everything is ended.
@@ -71,7 +55,7 @@ async fn work(
     streams::block(std::io::stdout())?;
     let prompt = tokio::select! {
         biased;
-        () = signals.stop.cancelled() => return Err(RunError::Stopped.into()),
+        () = signals.stop.cancelled() => return Err(Failure::Stopped),
         prompt = prompt::read(args.prompt.as_deref()) => prompt?,
     };
     let session = session::open(args.session.as_deref(), args.resume)?;
@@ -84,7 +68,7 @@ async fn work(
         .map_err(RunError::Create)?;
     let printer = Printer::start()?;
     let report = Report::new(args.output_format, printer, &session, &led.model());
-    let mut run = Run::new(context, &led, report, questions, args.linger)?;
+    let mut run = Run::new(context, &led, report, questions, args.linger).map_err(|_| Failure::Stopped)?;
     let message = Message {
         content: vec![ContentBlock::text(prompt)],
         source: MessageSource::User,

@@ -251,13 +251,7 @@ impl Report {
     }
 
     fn says(&mut self, content: &[AssistantBlock]) {
-        let text: String = content
-            .iter()
-            .filter_map(|block| match block {
-                AssistantBlock::Text { text } => Some(text.as_str()),
-                AssistantBlock::Reasoning { .. } | AssistantBlock::ToolCall(_) => None,
-            })
-            .collect();
+        let text: String = content.iter().filter_map(AssistantBlock::as_text).collect();
         if text.is_empty() {
             return;
         }
