@@ -7,13 +7,14 @@ use dsh_bash::{BashProcess, EndReason, Member, Pipe, ShellEnd, ShellExit};
 use dsh_output::Stream;
 use dsh_scope::within;
 use dsh_subprocess::{Launcher, LeaderExit, ProcessSpec, ProcessTree, Proof, Spawned, TreeEnd};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::process::{LocalProcess, Rest, Stage, member, members};
 use crate::pump::Pump;
 
-/// How long a member that is just going may take before it counts as left behind.
+/// How long a member that is just going may take before it counts as left behind, and a start that is just coming before
+/// it counts as hung when somebody is impatient.
 const LINGER: Duration = Duration::from_millis(50);
 
 /// The configured bounds.
@@ -34,10 +35,12 @@ pub(crate) async fn drive(
     bounds: Bounds,
 ) {
     let _total = EndOnDrop(Arc::clone(&process));
-    match launcher.spawn(spec).await {
-        Ok(Spawned {
+    let directory = spec.cwd.clone();
+    let starting = launcher.spawn(spec);
+    match started(starting, &process, &stop, &hurry, bounds.grace).await {
+        Some(Ok(Spawned {
             tree, stdout, stderr, ..
-        }) => {
+        })) => {
             let pump = Pump::new(stdout, stderr, process.output().clone());
             let tree = Arc::new(tree);
             process.advance(Stage::Running);
@@ -53,7 +56,39 @@ pub(crate) async fn drive(
             .run()
             .await;
         }
-        Err(error) => fail(&process, format!("spawn failed: {error}")),
+        Some(Err(error)) => fail(&process, format!("spawn failed: {error}")),
+        None => {
+            let directory = directory.display();
+            let reason = "the system has not started it; it may wait for the file system of its directory";
+            fail(&process, format!("spawn failed: {reason} {directory}"));
+        }
+    }
+}
+
+/// Waits for a start. One that hangs in the kernel when it was told to end is given up on after the grace; should it come
+/// to something later, whoever was to start it ends it.
+async fn started<T>(
+    starting: impl Future<Output = T>,
+    process: &LocalProcess,
+    stop: &CancellationToken,
+    hurry: &CancellationToken,
+    grace: Duration,
+) -> Option<T> {
+    tokio::pin!(starting);
+    tokio::select! {
+        biased;
+        started = &mut starting => return Some(started),
+        () = asked(process, stop) => {}
+    }
+    let hurried = async {
+        hurry.cancelled().await;
+        sleep(LINGER).await;
+    };
+    tokio::select! {
+        biased;
+        started = starting => Some(started),
+        () = hurried => None,
+        () = sleep(grace) => None,
     }
 }
 
@@ -300,3 +335,6 @@ impl Drop for EndOnDrop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,11 @@
 //! - **Refused at the call**, with nothing started: a blank command or one with a NUL byte, without a guard a command
 //!   longer than one argument of a process may be ([`MAX_COMMAND_BYTES`]), a directory that is missing, is no directory or may not be
 //!   entered. What goes wrong later ends the process with `spawn failed: …`, which its output says, too.
+//! - **A directory whose file system does not answer** holds up neither a thread nor the end of the program. The kernel is
+//!   asked for what it knows by itself, which costs less than a microsecond and is nearly always enough (Linux 5.12); for
+//!   the rest a shell of its own asks, which costs as much as a command. When 16 of those hang that nobody waits for, a
+//!   directory that the kernel does not know is refused at once. A start that hangs all the same, because its file system
+//!   fell silent in between, is given up on `grace_ms` after its end was asked for.
 //! - **Output.** Both pipes are read into one log in the order in which they become readable. What a pipe orders, stays
 //!   ordered; between two pipes there is no order but that.
 //! - **After the shell's exit** output is collected until both pipes end: at most `grace_ms`, and at most `drain_ms`
@@ -74,6 +79,7 @@
 
 mod check;
 mod config;
+mod directories;
 mod driver;
 mod env;
 mod error;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use dsh_bash::{BashExecutor, BashProcess, BashRequest, BashSpec, ResolveError, StartError};
 use dsh_output::{OutputConfig, OutputLog, SpillConfig, SpillDir};
 use dsh_scope::{Scope, ScopeClosed};
@@ -11,6 +12,7 @@ use dsh_subprocess::{Launcher, ProcessSpec, Stdin};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{LocalBashConfig, saturating};
+use crate::directories::Directories;
 use crate::driver::{Bounds, drive};
 use crate::env::child_env;
 use crate::error::InstallError;
@@ -18,11 +20,6 @@ use crate::process::LocalProcess;
 use crate::{NAME, check};
 
 /// Runs commands with the bash of this machine. Cheap to clone; all clones are one executor.
-///
-/// # Panics
-///
-/// A start panics within a `LocalSet` on a runtime with several threads: what a slow file system holds up there cannot be
-/// handed to another thread.
 #[derive(Clone)]
 pub struct LocalBash {
     core: Arc<Core>,
@@ -36,6 +33,7 @@ struct Core {
     stop: CancellationToken,
     config: LocalBashConfig,
     launcher: Launcher,
+    directories: Directories,
     ambient: Vec<(OsString, OsString)>,
     spill: Option<Arc<SpillDir>>,
     hurry: CancellationToken,
@@ -99,12 +97,15 @@ impl LocalBash {
         let spill = SpillDir::create_in(&spill_parent(std::env::temp_dir()), room)
             .inspect_err(|error| tracing::warn!(%error, "long output is kept in memory only"))
             .ok();
+        let path = ambient.iter().find(|(name, _)| name == "PATH");
+        let directories = Directories::new(launcher.clone(), path.map(|(_, path)| path.as_os_str()));
         Ok(Self {
             core: Arc::new(Core {
                 processes,
                 stop,
                 config,
                 launcher,
+                directories,
                 ambient,
                 spill,
                 hurry: CancellationToken::new(),
@@ -148,14 +149,19 @@ fn spill_parent(temp_dir: PathBuf) -> PathBuf {
     }
 }
 
+#[async_trait]
 impl BashExecutor for LocalBash {
     fn resolve(&self, request: BashRequest) -> Result<BashSpec, ResolveError> {
         self.core.config.limits().resolve(request)
     }
 
+    async fn check(&self, spec: &BashSpec) -> Result<(), StartError> {
+        self.core.directories.check(&spec.workdir).await
+    }
+
     fn start(&self, spec: &BashSpec) -> Result<Arc<dyn BashProcess>, StartError> {
         let core = &self.core;
-        check::check(spec, &core.launcher)?;
+        check::length(spec, &core.launcher)?;
         let process = Arc::new(LocalProcess::new(self.log(spec)));
         let bounds = Bounds {
             grace: core.config.grace(),

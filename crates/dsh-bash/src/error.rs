@@ -1,6 +1,7 @@
 //! Refusals, each naming the thing and what to do about it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -66,6 +67,19 @@ pub enum StartError {
         /// Why, beginning with the system's name for it (`ENOENT: …`).
         error: String,
     },
+    /// Whoever knows the directory did not answer.
+    #[error(
+        "working directory {} does not answer: nothing was heard within {}ms, so nothing was started; see whether its \
+         file system is still there",
+        shown(path),
+        after.as_millis()
+    )]
+    Unanswered {
+        /// The directory.
+        path: PathBuf,
+        /// How long was waited.
+        after: Duration,
+    },
     /// One argument of a process has a limit, and the command is one argument.
     #[error(
         "command is too long: {bytes} bytes, the limit is {limit}; write it to a script file and run that"
@@ -96,6 +110,12 @@ pub enum RunError {
     /// The token was cancelled before anything started.
     #[error("aborted before spawn: aborted")]
     AbortedBeforeSpawn,
+    /// The token was cancelled while the directory was asked after.
+    #[error("aborted before spawn: working directory {} had not answered", shown(path))]
+    AbortedInCheck {
+        /// The directory.
+        path: PathBuf,
+    },
     /// There was no shell, so there is no exit.
     #[error("{reason}")]
     Failed {

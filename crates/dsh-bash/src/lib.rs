@@ -9,7 +9,9 @@
 //! - A [`BashRequest`] is what somebody asked for. [`BashExecutor::resolve`] turns it into a [`BashSpec`], in which
 //!   every default and every cap has been applied; nothing after that defaults again.
 //! - [`BashExecutor::start`] is the only way to run something. It returns a [`BashProcess`] at once.
-//! - Foreground is [`run`]: `start`, plus a caller that waits until the shell has exited and its output was drained,
+//!   [`BashExecutor::check`] comes before: what may take time to find out (whether the directory is there) is asked there,
+//!   and [`checked`] bounds it by the caller's token and the spec's timeout.
+//! - Foreground is [`run`]: `check` and `start`, plus a caller that waits until the shell has exited and its output was drained,
 //!   and that ends the whole tree when its timeout fires or its token is cancelled. Background is the same process
 //!   with somebody else waiting for [`ended_within`]. Nothing about the process differs, which is why what a
 //!   foreground command leaves running can be handed on as it is.
@@ -45,4 +47,4 @@ pub use process::{
     Asked, BashProcess, End, EndReason, Found, Member, Pipe, ProcessState, ShellEnd, ShellExit,
 };
 pub use request::{BashRequest, BashSpec};
-pub use run::{Cut, RunResult, ended_within, run};
+pub use run::{Cut, RunResult, checked, ended_within, run};

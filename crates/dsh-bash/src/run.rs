@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dsh_output::{OutputLog, StreamText};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     BashExecutor, BashProcess, BashSpec, End, EndReason, Member, Pipe, ProcessState, RunError, ShellEnd,
-    ShellExit,
+    ShellExit, StartError,
 };
 
 /// What a foreground command came to.
@@ -59,7 +59,36 @@ impl fmt::Debug for RunResult {
     }
 }
 
-/// Starts `spec` and waits until its shell has exited and its output was drained.
+/// Asks `executor` whether `spec` can be started, for as long as a caller in the foreground would wait for the command.
+///
+/// # Errors
+///
+/// [`RunError`] when it cannot, when nobody answered in that time, or when `token` was cancelled before that.
+///
+/// # Cancel safety
+///
+/// Dropping the future changes nothing.
+pub async fn checked(
+    executor: &dyn BashExecutor,
+    spec: &BashSpec,
+    token: &CancellationToken,
+) -> Result<(), RunError> {
+    if token.is_cancelled() {
+        return Err(RunError::AbortedBeforeSpawn);
+    }
+    tokio::select! {
+        biased;
+        checked = executor.check(spec) => Ok(checked?),
+        () = token.cancelled() => Err(RunError::AbortedInCheck { path: spec.workdir.clone() }),
+        () = sleep(spec.timeout) => {
+            let (path, after) = (spec.workdir.clone(), spec.timeout);
+            Err(StartError::Unanswered { path, after }.into())
+        }
+    }
+}
+
+/// Checks and starts `spec`, and waits until its shell has exited and its output was drained. The timeout counts from
+/// the call.
 ///
 /// When the timeout fires while the shell runs, or `token` is cancelled, the whole tree is ended and awaited first. A
 /// timeout never hits a shell that has already exited: what remains then is a bounded drain. An exit that was not seen
@@ -80,12 +109,12 @@ pub async fn run(
     spec: &BashSpec,
     token: &CancellationToken,
 ) -> Result<RunResult, RunError> {
-    if token.is_cancelled() {
-        return Err(RunError::AbortedBeforeSpawn);
-    }
+    let since = Instant::now();
+    checked(executor, spec, token).await?;
     let process = executor.start(spec)?;
     let abandoned = EndOnDrop(Some(&*process));
-    let (cut, finish) = finish(&*process, spec.timeout, token).await;
+    let left = spec.timeout.saturating_sub(since.elapsed());
+    let (cut, finish) = finish(&*process, spec.timeout, left, token).await;
     abandoned.disarm();
     if let ShellExit::Failed { reason } = finish.exit {
         return Err(RunError::Failed { reason });
@@ -132,13 +161,14 @@ struct Finish {
 async fn finish(
     process: &dyn BashProcess,
     timeout: Duration,
+    left: Duration,
     token: &CancellationToken,
 ) -> (Option<Cut>, Finish) {
     let (cut, reason) = tokio::select! {
         biased;
         finish = shell_finish(process) => return (None, finish),
         () = token.cancelled() => (Cut::Aborted, EndReason::Cancelled),
-        () = outrun(process, timeout) => (Cut::TimedOut, EndReason::TimedOut { after: timeout }),
+        () = outrun(process, left) => (Cut::TimedOut, EndReason::TimedOut { after: timeout }),
     };
     process.terminate(reason);
     (Some(cut), process.ended().await.into())
@@ -169,9 +199,9 @@ impl From<End> for Finish {
     }
 }
 
-/// Resolves when `timeout` has passed and the shell still runs; never, if it has exited by then.
-async fn outrun(process: &dyn BashProcess, timeout: Duration) {
-    sleep(timeout).await;
+/// Resolves when `left` has passed and the shell still runs; never, if it has exited by then.
+async fn outrun(process: &dyn BashProcess, left: Duration) {
+    sleep(left).await;
     match process.state() {
         ProcessState::Starting | ProcessState::Running => {}
         ProcessState::ShellExited { .. } | ProcessState::Ended(_) => std::future::pending().await,

@@ -26,7 +26,8 @@
 //!   Commands find `DSH_SHELL=1`, `DSH_SESSION_ID` when an agent calls, and `DSH_HOME` when it is configured.
 //!
 //! The order of refusals in a background call: arguments, `run_in_background` switched off or no registry, the call
-//! cancelled, the request, the registry's own.
+//! cancelled, the request, its directory, the registry's own. A directory that does not answer is waited for as long as
+//! a command in the foreground would be.
 //!
 //! # Example
 //!

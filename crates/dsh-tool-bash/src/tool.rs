@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use dsh_agent::Agent;
-use dsh_bash::{BashExecutor, BashRequest, BashSpec};
+use dsh_bash::{BashExecutor, BashRequest, BashSpec, checked};
 use dsh_output::Rendering;
 use dsh_tasks::{StartError, StartSpec, TaskId, TaskRegistry, Vocabulary};
 use dsh_tools::{
@@ -67,7 +67,7 @@ impl Tool for BashTool {
         let args = BashArgs::parse(&args)?;
         let request = self.request(&args, ctx.caller.as_ref());
         if args.in_background() {
-            self.background(request, &ctx)
+            self.background(request, &ctx).await
         } else {
             self.foreground(request, &ctx).await
         }
@@ -108,12 +108,13 @@ impl BashTool {
         self.bash.resolve(request).map_err(refused)
     }
 
-    fn background(&self, request: BashRequest, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    async fn background(&self, request: BashRequest, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let tasks = self.tasks_for_background()?;
         if ctx.token.is_cancelled() {
             return Err(ToolError::new("command aborted"));
         }
         let spec = self.resolve(request)?;
+        checked(&*self.bash, &spec, &ctx.token).await.map_err(refused)?;
         let (bash, rendering) = (Arc::clone(&self.bash), self.rendering());
         let label = spec.command.clone();
         let stall = self.stall(tasks, ctx);

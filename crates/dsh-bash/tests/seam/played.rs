@@ -1,6 +1,7 @@
 //! An executor whose processes end when the test says so.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use dsh_bash::{
@@ -21,6 +22,16 @@ pub(crate) const LIMITS: Limits = Limits {
 #[derive(Default)]
 pub(crate) struct Played {
     pub(crate) started: Mutex<Vec<Arc<Process>>>,
+    pub(crate) check: Mutex<Check>,
+}
+
+/// How long a check takes.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Check {
+    #[default]
+    AtOnce,
+    After(Duration),
+    Never,
 }
 
 impl Played {
@@ -39,9 +50,21 @@ impl Played {
     }
 }
 
+#[async_trait]
 impl BashExecutor for Played {
     fn resolve(&self, request: BashRequest) -> Result<BashSpec, ResolveError> {
         LIMITS.resolve(request)
+    }
+
+    async fn check(&self, _: &BashSpec) -> Result<(), StartError> {
+        let check = *self.check.lock().unwrap();
+        match check {
+            Check::AtOnce => {}
+            // sleep: the clock is paused.
+            Check::After(time) => tokio::time::sleep(time).await,
+            Check::Never => std::future::pending().await,
+        }
+        Ok(())
     }
 
     fn start(&self, _: &BashSpec) -> Result<Arc<dyn BashProcess>, StartError> {

@@ -10,7 +10,7 @@ use tokio_test::task::spawn;
 use tokio_test::{assert_pending, assert_ready};
 use tokio_util::sync::CancellationToken;
 
-use crate::played::Played;
+use crate::played::{Check, Played};
 
 const CLEAN: ShellExit = ShellExit::Code(0);
 
@@ -243,4 +243,58 @@ async fn without_a_deadline_nothing_ends_it() {
         (bash.only().asked(), process.state()),
         (None, ProcessState::Running)
     );
+}
+
+fn hanging() -> Played {
+    let bash = Played::default();
+    *bash.check.lock().unwrap() = Check::Never;
+    bash
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_does_not_answer_is_named_at_the_timeout_and_nothing_is_started() {
+    let (bash, token) = (hanging(), CancellationToken::new());
+    let spec = bash.spec();
+    let mut running = spawn(run(&bash, &spec, &token));
+    assert_pending!(running.poll());
+    tokio::time::advance(spec.timeout).await;
+    let error = assert_ready!(running.poll()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "working directory / does not answer: nothing was heard within 1000ms, so nothing was started; see whether \
+         its file system is still there"
+    );
+    assert!(bash.started.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_does_not_wait_for_a_directory_any_longer_than_it_likes() {
+    let (bash, token) = (hanging(), CancellationToken::new());
+    let spec = bash.spec();
+    let mut running = spawn(run(&bash, &spec, &token));
+    assert_pending!(running.poll());
+    token.cancel();
+    let error = assert_ready!(running.poll()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "aborted before spawn: working directory / had not answered"
+    );
+    assert!(bash.started.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_counts_from_the_call_and_not_from_the_answer_of_the_directory() {
+    let (bash, token) = (Played::default(), CancellationToken::new());
+    let spec = bash.spec();
+    let most = spec.timeout - Duration::from_millis(1);
+    *bash.check.lock().unwrap() = Check::After(most);
+    let mut running = spawn(run(&bash, &spec, &token));
+    assert_pending!(running.poll());
+    tokio::time::advance(most).await;
+    assert_pending!(running.poll());
+    bash.only();
+    tokio::time::advance(Duration::from_millis(1)).await;
+    let result = assert_ready!(running.poll()).unwrap();
+    assert_eq!(result.cut, Some(Cut::TimedOut));
+    assert_eq!(result.timeout, spec.timeout);
 }

@@ -10,6 +10,7 @@ mod played;
 mod background;
 mod cards;
 mod foreground;
+mod hung;
 mod leftover;
 mod requests;
 mod stall;

@@ -136,3 +136,21 @@ impl BashProcess for Process {
         }
     }
 }
+
+/// Asks a directory that does not answer, and so starts nothing.
+pub(crate) struct Hung;
+
+#[async_trait]
+impl BashExecutor for Hung {
+    fn resolve(&self, request: BashRequest) -> Result<BashSpec, ResolveError> {
+        LIMITS.resolve(request)
+    }
+
+    async fn check(&self, _: &BashSpec) -> Result<(), StartError> {
+        std::future::pending().await
+    }
+
+    fn start(&self, _: &BashSpec) -> Result<Arc<dyn BashProcess>, StartError> {
+        Err(StartError::Closed { executor: "hung" })
+    }
+}
