@@ -192,7 +192,7 @@ impl Transcript {
     fn answered(&mut self, content: &[AssistantBlock], interrupted: bool) -> Vec<SessionUpdate> {
         let Streamed { text, reasoning, .. } = std::mem::take(&mut self.streamed);
         let mut text = Shown::of(text, content.iter().filter_map(AssistantBlock::as_text));
-        let mut thought = Shown::of(reasoning, content.iter().filter_map(as_reasoning));
+        let mut thought = Shown::of(reasoning, content.iter().filter_map(AssistantBlock::as_reasoning));
         let mut updates = Vec::new();
         for block in content {
             match block {
@@ -316,13 +316,6 @@ impl Shown {
         let shown = self.left.min(block.len());
         self.left -= shown;
         block.get(shown..).filter(|rest| !rest.is_empty())
-    }
-}
-
-fn as_reasoning(block: &AssistantBlock) -> Option<&str> {
-    match block {
-        AssistantBlock::Reasoning { text } => Some(text),
-        AssistantBlock::Text { .. } | AssistantBlock::ToolCall(_) => None,
     }
 }
 

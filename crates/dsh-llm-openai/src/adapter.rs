@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
-use crate::connect::{ConnectError, Connector, chain};
+use crate::connect::{ConnectError, Connector};
 use crate::endpoint::{Endpoint, Transport};
 use crate::exchange::Exchange;
 use crate::failure::Reporter;
@@ -139,8 +139,8 @@ impl Shared {
         };
         let answered = timeout(self.idle_timeout, Exchange::begin(connection, message)).await;
         let (head, exchange) = answered
-            .map_err(|_| idle(&self.reporter, self.idle_timeout))?
-            .map_err(|error| broken(&self.reporter, &error))?;
+            .map_err(|_| self.reporter.idle(self.idle_timeout))?
+            .map_err(|error| self.reporter.broken(&error))?;
         tracing::debug!(host = %self.endpoint.authority, status = head.status.as_u16(), "a model answers");
         self.check(head, exchange).await
     }
@@ -195,20 +195,6 @@ impl Shared {
         self.reporter
             .passing("CONNECT", format_args!("cannot connect: {what}"))
     }
-}
-
-/// Nothing came for too long.
-pub(crate) fn idle(reporter: &Reporter, limit: Duration) -> ModelError {
-    reporter.passing("IDLE_TIMEOUT", format_args!("nothing came for {limit:?}"))
-}
-
-/// The connection broke, or what came on it is no HTTP.
-pub(crate) fn broken(reporter: &Reporter, error: &hyper::Error) -> ModelError {
-    let (code, what) = match error.is_parse() {
-        true => ("MALFORMED_RESPONSE", "the answer is no HTTP"),
-        false => ("STREAM_CLOSED", "the connection was closed"),
-    };
-    reporter.passing(code, format_args!("{what}: {}", chain(error)))
 }
 
 fn headers(config: &OpenAiConfig, endpoint: &Endpoint) -> Result<HeaderMap, ConfigError> {

@@ -9,6 +9,7 @@ use hyper::http::StatusCode;
 use serde_json::Value;
 
 use crate::Secret;
+use crate::connect::chain;
 
 /// The most characters of what a provider says.
 const MAX_TOLD: usize = 500;
@@ -33,6 +34,20 @@ impl Reporter {
     /// A failure that will not go away by itself.
     pub(crate) fn lasting(&self, code: &str, what: impl Display) -> ModelError {
         ModelError::lasting(code, self.tell(&what.to_string()))
+    }
+
+    /// Nothing came for too long.
+    pub(crate) fn idle(&self, limit: Duration) -> ModelError {
+        self.passing("IDLE_TIMEOUT", format_args!("nothing came for {limit:?}"))
+    }
+
+    /// The connection broke, or what came on it is no HTTP.
+    pub(crate) fn broken(&self, error: &hyper::Error) -> ModelError {
+        let (code, what) = match error.is_parse() {
+            true => ("MALFORMED_RESPONSE", "the answer is no HTTP"),
+            false => ("STREAM_CLOSED", "the connection was closed"),
+        };
+        self.passing(code, format_args!("{what}: {}", chain(error)))
     }
 
     /// The provider answered with a status that is no success.
@@ -149,7 +164,7 @@ fn is_about_the_context_window(body: &[u8]) -> bool {
     phrases.iter().any(|phrase| text.contains(phrase))
 }
 
-/// What a body says to people, wherever the provider puts it. An HTML page says nothing.
+/// What a body says to people, wherever the provider puts it; of an HTML page, that it is one.
 fn what_is_said(body: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let said = match serde_json::from_slice::<Value>(body) {

@@ -86,7 +86,7 @@ fn assistant(content: &[AssistantBlock], flavour: Flavour) -> Option<Value> {
     message.insert("role".into(), "assistant".into());
     message.insert("content".into(), text.into());
     if flavour == Flavour::DeepSeek {
-        let reasoning = reasoning_of(content);
+        let reasoning: String = content.iter().filter_map(AssistantBlock::as_reasoning).collect();
         // Without it a turn that called tools is refused, whatever came after it; elsewhere it is ignored.
         if !reasoning.is_empty() || !calls.is_empty() {
             message.insert("reasoning_content".into(), reasoning.into());
@@ -96,14 +96,6 @@ fn assistant(content: &[AssistantBlock], flavour: Flavour) -> Option<Value> {
         message.insert("tool_calls".into(), calls.into());
     }
     Some(Value::Object(message))
-}
-
-fn reasoning_of(content: &[AssistantBlock]) -> String {
-    let reasoning = content.iter().filter_map(|block| match block {
-        AssistantBlock::Reasoning { text } => Some(&**text),
-        AssistantBlock::Text { .. } | AssistantBlock::ToolCall(_) => None,
-    });
-    reasoning.collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use dsh_llm::{Chunk, FinishReason, ModelError, ModelStream};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::adapter::{broken, idle};
 use crate::answer::{Answer, Progress};
 use crate::exchange::Exchange;
 use crate::failure::Reporter;
@@ -120,11 +119,10 @@ impl Source {
     async fn read(&mut self, ready: &mut VecDeque<Chunk>) -> Result<Progress, ModelError> {
         match self.decoder.next() {
             Ok(Some(data)) => {
-                let progress = self.answer.event(&data, ready)?;
-                if progress == Progress::Done {
-                    self.answer.end(ready)?;
-                }
-                return Ok(progress);
+                return match self.answer.event(&data, ready)? {
+                    Progress::More => Ok(Progress::More),
+                    Progress::Done => self.end(ready),
+                };
             }
             Ok(None) => {}
             Err(crate::sse::TooLong) => {
@@ -143,8 +141,8 @@ impl Source {
             // The answer came whole: what is missing is its formal end.
             Ok(None | Some(Err(_))) | Err(TooLong) if complete => self.end(ready),
             Ok(None) => self.end(ready),
-            Ok(Some(Err(error))) => Err(broken(&self.reporter, &error)),
-            Err(TooLong) => Err(idle(&self.reporter, self.silence.limit)),
+            Ok(Some(Err(error))) => Err(self.reporter.broken(&error)),
+            Err(TooLong) => Err(self.reporter.idle(self.silence.limit)),
         }
     }
 

@@ -80,11 +80,6 @@ impl Assembler {
         }
     }
 
-    /// Whether anything that belongs in an answer has come.
-    pub fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
-    }
-
     /// The answer so far. Blocks that did not end are what their deltas make; a call whose name never came is left out.
     pub fn finish(self) -> Answer {
         Answer {

@@ -75,6 +75,14 @@ impl AssistantBlock {
         }
     }
 
+    /// The text of a reasoning block.
+    pub fn as_reasoning(&self) -> Option<&str> {
+        match self {
+            Self::Reasoning { text } => Some(text),
+            Self::Text { .. } | Self::ToolCall(_) => None,
+        }
+    }
+
     /// The call of a tool-call block.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {

@@ -8,10 +8,10 @@ use dsh_agent_loop::LoopConfig;
 use dsh_llm::{CallId, Chunk, FinishReason};
 use dsh_session::EventData;
 use dsh_testkit::{Gate, eventually};
-use dsh_tools::{Annotations, Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput};
-use serde_json::{Value, json};
+use dsh_tools::{Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput};
+use serde_json::Value;
 
-use crate::played::{Reply, Room, ask, calls, inject, says, story, user};
+use crate::played::{Reply, Room, ask, calls, inject, named, says, story, user};
 
 #[tokio::test]
 async fn core46_parallel_calls_overlap_and_their_results_come_in_the_models_order() {
@@ -223,12 +223,7 @@ struct Fickle(Gate, Gate);
 #[async_trait]
 impl Tool for Fickle {
     fn definition(&self) -> ToolDefinition {
-        ToolDefinition {
-            name: "fickle".to_owned(),
-            description: String::new(),
-            input_schema: json!({"type": "object", "properties": {}}),
-            annotations: Annotations::default(),
-        }
+        named("fickle")
     }
 
     fn concurrency(&self, _: &Value) -> Concurrency {

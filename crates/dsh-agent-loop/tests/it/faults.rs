@@ -9,12 +9,12 @@ use dsh_llm::CallId;
 use dsh_session::{EventData, TurnEnd};
 use dsh_testkit::LogCapture;
 use dsh_tools::{
-    Annotations, CallPolicy, Concurrency, Delivery, PendingCall, Tool, ToolContext, ToolDefinition,
-    ToolError, ToolOutput, Verdict,
+    CallPolicy, Concurrency, Delivery, PendingCall, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput,
+    Verdict,
 };
 use serde_json::{Value, json};
 
-use crate::played::{Reply, Room, ask, calls, inject, says, story, user};
+use crate::played::{Reply, Room, ask, calls, inject, named, says, story, user};
 
 fn last_end(room: &Room) -> TurnEnd {
     let agent = room.agents.get(&dsh_session::SessionId::new("s-1")).unwrap();
@@ -279,13 +279,4 @@ async fn core38_who_looks_and_does_not_keep_up_or_goes_away_holds_up_nobody() {
     ask(&agent, "again").await;
     assert_eq!(room.asked()[1], ["hi", words.as_str(), "again"]);
     room.check_requests(agent.agent());
-}
-
-fn named(name: &str) -> ToolDefinition {
-    ToolDefinition {
-        name: name.to_owned(),
-        description: String::new(),
-        input_schema: json!({"type": "object", "properties": {}}),
-        annotations: Annotations::default(),
-    }
 }

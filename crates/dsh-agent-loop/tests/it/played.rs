@@ -146,13 +146,12 @@ pub(crate) struct Gated {
 impl Tool for Gated {
     fn definition(&self) -> ToolDefinition {
         ToolDefinition {
-            name: self.name.to_owned(),
             description: format!("waits, {}", self.name),
-            input_schema: json!({"type": "object", "properties": {}}),
             annotations: Annotations {
                 title: Some("for people".to_owned()),
                 ..Annotations::default()
             },
+            ..named(self.name)
         }
     }
 
@@ -166,6 +165,16 @@ impl Tool for Gated {
             () = self.gate.opened() => Ok(ToolOutput::text(self.name)),
             () = ctx.token.cancelled() => Err(ToolError::new("cancelled")),
         }
+    }
+}
+
+/// A tool without arguments.
+pub(crate) fn named(name: &str) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: String::new(),
+        input_schema: json!({"type": "object", "properties": {}}),
+        annotations: Annotations::default(),
     }
 }
 

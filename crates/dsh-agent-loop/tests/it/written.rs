@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use dsh_agent_loop::LoopConfig;
 use dsh_session::{Event, EventData, Session, SessionFile, SessionHeader, SessionId, TurnEnd};
 use dsh_testkit::Gate;
-use dsh_tools::{Annotations, Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput};
+use dsh_tools::{Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::played::{Room, ask, calls, inject, says, story};
+use crate::played::{Room, ask, calls, inject, named, says, story};
 
 /// Tells the child where to write.
 const CHILD: &str = "DSH_TEST_NO_ROOM";
@@ -53,12 +53,7 @@ struct Verbose(Gate);
 #[async_trait]
 impl Tool for Verbose {
     fn definition(&self) -> ToolDefinition {
-        ToolDefinition {
-            name: "verbose".to_owned(),
-            description: String::new(),
-            input_schema: json!({"type": "object", "properties": {}}),
-            annotations: Annotations::default(),
-        }
+        named("verbose")
     }
 
     fn concurrency(&self, _: &Value) -> Concurrency {
