@@ -54,6 +54,8 @@ pub(crate) struct Pool {
     owed: AtomicUsize,
     /// Whether it ever said anything.
     heard: AtomicBool,
+    /// Whether it was killed because it says nothing. It may not go for a while, frozen as it is.
+    given_up: AtomicBool,
     rooms: Option<Arc<Rooms>>,
 }
 
@@ -73,6 +75,10 @@ impl Ready {
 
     pub(crate) fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.process, signal);
+    }
+
+    pub(crate) fn has_exited(&self) -> bool {
+        has_exited(&self.process)
     }
 
     /// Calls `visit` for everybody below it, as long as it lives.
@@ -124,6 +130,7 @@ impl Pool {
                     turn: Mutex::default(),
                     owed: AtomicUsize::new(0),
                     heard: AtomicBool::new(false),
+                    given_up: AtomicBool::new(false),
                     rooms: base.and_then(rooms_in),
                 };
                 if let Some(rooms) = &pool.rooms {
@@ -202,6 +209,7 @@ impl Pool {
             let heard = self.heard.load(Ordering::Relaxed);
             if silences > if heard { SILENCES } else { FIRST_SILENCES } {
                 let _ = pidfd_send_signal(&self.process, Signal::KILL);
+                self.given_up.store(true, Ordering::Relaxed);
                 return Err(if heard { NoGuard::Lost } else { NoGuard::NeverHeard });
             }
             self.go_on();
@@ -257,9 +265,9 @@ impl Pool {
         self.rooms.as_ref()
     }
 
-    /// Whether it has exited. Guards that it made ready are not supervised then.
+    /// Whether it has exited, or was given up on. Guards that it made ready are not supervised then.
     pub(crate) fn is_lost(&self) -> bool {
-        has_exited(&self.process)
+        self.given_up.load(Ordering::Relaxed) || has_exited(&self.process)
     }
 
     /// Lets it go on if it was stopped.

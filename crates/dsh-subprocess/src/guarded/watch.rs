@@ -2,7 +2,8 @@
 //!
 //! A guard that was told to end its tree and is silent was stopped, or worse. First it is told to go on, and its
 //! supervisor too. When it is silent long after it would have named survivors, the tree is ended from here (see
-//! `outside`). Its supervisor has the last word; if that is gone as well, the end is not proven.
+//! `outside`). Its supervisor has the last word; if that is gone as well, the end is not proven. A guard that not even a
+//! KILL ends (it is frozen, or hangs in the kernel) is named as the one who is left.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ const REPLACE_AFTER: Duration = Duration::from_millis(20);
 const NUDGE: Pace = Pace::new(Duration::from_millis(100), Duration::from_secs(1));
 /// How much later than a guard names survivors it is given up on.
 const MARGIN: Duration = Duration::from_secs(1);
+/// And how long it may take to go when it was killed then.
+const DYING: Duration = Duration::from_secs(3);
 
 /// A guarded tree, as the watching thread hears of it.
 pub(super) struct Line {
@@ -60,7 +63,11 @@ enum Patience {
     Heard,
     /// The tree is ended from here.
     Outside(Outside),
-    /// The guard was killed.
+    /// The guard was killed. If it is there at this time it is named.
+    Killed {
+        name_at: Instant,
+    },
+    /// It is gone, or was named.
     Over,
 }
 
@@ -292,6 +299,11 @@ impl Line {
         let next = match self.patience {
             Patience::Waiting => give_up_at,
             Patience::Outside(_) => self.end_from_outside(now),
+            Patience::Killed { name_at } if now < name_at => Some(name_at),
+            Patience::Killed { .. } => {
+                self.name_guard();
+                None
+            }
             Patience::Heard | Patience::Over => None,
         };
         [next, self.nudge_at].into_iter().flatten().min()
@@ -312,10 +324,22 @@ impl Line {
             }
             Outcome::Calm => {
                 self.guard.signal(Signal::KILL);
-                self.patience = Patience::Over;
-                None
+                let name_at = now + DYING;
+                self.patience = Patience::Killed { name_at };
+                Some(name_at)
             }
         }
+    }
+
+    /// A guard that a KILL does not end. Nobody was seen below it, and nobody can say that nobody is there.
+    fn name_guard(&mut self) {
+        self.patience = Patience::Over;
+        if self.guard.has_exited() {
+            return;
+        }
+        let survivors = vec![platform::describe(self.guard.guard)];
+        tracing::warn!(?survivors, "a guard survives SIGKILL");
+        self.end(None, survivors, Proof::NotProven);
     }
 }
 

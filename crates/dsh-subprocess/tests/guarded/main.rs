@@ -20,6 +20,7 @@ mod escape;
 mod frozen;
 mod harness;
 mod hung;
+mod immovable;
 mod input;
 mod limits;
 mod many;
