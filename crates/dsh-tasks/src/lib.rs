@@ -108,8 +108,8 @@ pub use error::{AccessError, BoxError, InstallError, KillError, ReadError, Start
 pub use id::{Kind, TaskId};
 pub use outcome::{CancelRequest, Cause, Outcome, OutcomeStatus, Survivor};
 pub use service::{
-    Caller, Claim, Deps, EndedTask, KillOutcome, Killed, ListenerHandle, Observation, Serves, SurfaceHandle,
-    TaskDone, TaskRead, TaskRegistry, Waited,
+    Caller, Claim, Deps, EndedTask, KillOutcome, Killed, ListenerHandle, Observation, Serves, StartClaim,
+    SurfaceHandle, TaskDone, TaskRead, TaskRegistry, Waited,
 };
 pub use snapshot::{TaskSnapshot, TaskStatus};
 pub use vocabulary::{RunningTask, Vocabulary};

@@ -13,6 +13,7 @@ mod registrations;
 mod restore;
 mod start;
 mod teardown;
+mod unheard;
 mod wait;
 
 use std::sync::{
@@ -40,6 +41,7 @@ pub use claim::{Claim, KillOutcome, Killed, Observation, TaskRead, Waited};
 pub use dispatch::TaskDone;
 pub use registrations::{ListenerHandle, Serves, SurfaceHandle};
 pub use restore::EndedTask;
+pub use unheard::StartClaim;
 
 use kept::{Clock, Kept};
 use registrations::Registrations;
