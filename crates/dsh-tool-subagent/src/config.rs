@@ -1,0 +1,188 @@
+//! What a deployment can choose about one delegation tool.
+
+use dsh_agent::ModelRoute;
+use dsh_subagent::{Capabilities, DepthError, MAX_DEPTH, ToolFilter, check_max_depth};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod depth;
+
+pub use depth::MaxDepth;
+
+/// How one tool delegates. Every key but the provider may be left out; what is left out is not asked of the provider,
+/// except for the limit of depth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolSubagentConfig {
+    /// The name of the provider that runs the children.
+    pub provider: String,
+    /// What the model calls the tool. No other tool of the agent may have this name.
+    #[serde(default = "tool_name")]
+    pub tool_name: String,
+    /// Whether a child can run in the background. Off hides the argument and refuses it.
+    #[serde(default = "enabled")]
+    pub enable_run_in_background: bool,
+    /// What a child in the background is.
+    #[serde(default)]
+    pub background_mode: BackgroundMode,
+    /// Which model answers, where it is not the parent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_options: Option<AgentOptions>,
+    /// Takes the place of the deployment's persona in the prompt of the child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<String>,
+    /// Which tools the child has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_filter: Option<ToolFilterConfig>,
+    /// How many agents may stand above a child.
+    #[serde(default)]
+    pub max_depth: MaxDepth,
+}
+
+/// What a child in the background is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackgroundMode {
+    /// One task with one answer, which the control tools read and stop.
+    #[default]
+    OneShot,
+    /// A conversation that goes on. No provider has it: it is refused.
+    Continuable,
+}
+
+/// Which model answers. What is left out is the parent's.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentOptions {
+    /// Under which name its adapter is registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The provider's name of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How long an answer may be, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+}
+
+/// Which tools a child has. A list that is left out restricts nothing; an empty `allow` leaves none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolFilterConfig {
+    /// Only these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// None of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deny: Option<Vec<String>>,
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problems.join("\n"))]
+pub struct ConfigError {
+    problems: Vec<String>,
+}
+
+impl ToolSubagentConfig {
+    /// A tool `subagent` that delegates to this provider.
+    pub fn new(provider: impl Into<String>) -> Self {
+        Self {
+            provider: provider.into(),
+            tool_name: tool_name(),
+            enable_run_in_background: enabled(),
+            background_mode: BackgroundMode::default(),
+            agent_options: None,
+            persona: None,
+            tool_filter: None,
+            max_depth: MaxDepth::default(),
+        }
+    }
+
+    /// Checks what the types cannot, and reports everything that is wrong.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] with one line per problem, each naming its key.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let mut problems = Vec::new();
+        for (key, name) in [("provider", &self.provider), ("tool_name", &self.tool_name)] {
+            if name.trim().is_empty() {
+                problems.push(format!("tool-subagent: {key} must be a non-empty string"));
+            }
+        }
+        match self.background_mode {
+            BackgroundMode::OneShot => {}
+            BackgroundMode::Continuable => problems.push(format!(
+                "tool-subagent: provider \"{}\" does not support `background_mode: continuable`",
+                self.provider
+            )),
+        }
+        if let Some(ToolFilterConfig {
+            allow: None,
+            deny: None,
+        }) = self.tool_filter
+        {
+            problems.push(
+                "tool-subagent: `tool_filter` is configured but names neither `allow` nor `deny` — remove the key or \
+                 fill the filter"
+                    .to_owned(),
+            );
+        }
+        if let MaxDepth::Limit(max) = self.max_depth
+            && let Err(error) = check_max_depth(max)
+        {
+            problems.push(error.to_string());
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError { problems })
+        }
+    }
+
+    /// Whether a provider can do what every request asks of it.
+    pub(crate) fn suits(&self, can: Capabilities) -> Result<(), String> {
+        match self.max_depth {
+            MaxDepth::Limit(_) if !can.depth_limit => Err(format!(
+                "tool-subagent: provider \"{}\" cannot enforce max_depth (no depthLimit capability) — set max_depth: \
+                 'provider-managed' to leave the recursion budget to the provider",
+                self.provider
+            )),
+            MaxDepth::Limit(_) | MaxDepth::ProviderManaged => Ok(()),
+        }
+    }
+
+    pub(crate) fn model(&self) -> Option<ModelRoute> {
+        let AgentOptions {
+            provider,
+            model,
+            max_tokens,
+        } = self.agent_options.clone()?;
+        Some(ModelRoute {
+            provider,
+            model,
+            max_tokens,
+        })
+    }
+
+    pub(crate) fn filter(&self) -> Option<ToolFilter> {
+        let ToolFilterConfig { allow, deny } = self.tool_filter.clone()?;
+        Some(ToolFilter { allow, deny })
+    }
+}
+
+impl ConfigError {
+    /// Each problem, as one line.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+fn tool_name() -> String {
+    "subagent".to_owned()
+}
+
+fn enabled() -> bool {
+    true
+}
