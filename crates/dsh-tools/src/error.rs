@@ -119,7 +119,7 @@ pub enum RegisterError {
     /// The name is taken.
     #[error("tool {0:?} is already registered")]
     Duplicate(String),
-    /// A restriction names no tool.
+    /// A restriction denies nothing.
     #[error("a restriction must name a tool")]
     NothingRestricted,
     /// A restriction names what is no tool.

@@ -15,8 +15,8 @@
 //!   calls [`Deliveries::deliver_all`]; in every other case they are dropped, which abandons them. A result that
 //!   the pipeline replaces abandons its own.
 //! - A [`CallPolicy`] can deny a call, have it asked for ([`Approver`]), or replace or block its result; none ships.
-//! - One agent can have tools of its own ([`ToolRegistry::register_for`]) and be kept from shared ones
-//!   ([`ToolRegistry::restrict`]).
+//! - One agent can have tools of its own ([`ToolRegistry::register_for`]) and be kept from any
+//!   ([`ToolRegistry::restrict`]) but those it was [granted](ToolRegistry::grant).
 //! - [`Tool::result_limit`] is asked before the body and applied last, to errors as well.
 //!
 //! # Example

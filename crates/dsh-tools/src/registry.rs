@@ -17,7 +17,7 @@ use dsh_scope::{EffectHandle, Scope};
 use serde_json::Value;
 
 use crate::error::{RegisterError, ToolError};
-use crate::layer::{Layer, Restriction};
+use crate::layer::{Hold, Layer, Own, Restriction};
 use crate::pipeline::Deciders;
 use crate::policy::{Approver, CallPolicy};
 use crate::result::ToolResult;
@@ -78,6 +78,18 @@ impl ToolRegistry {
     /// # Errors
     /// As [`register`](Self::register).
     pub fn register_for(&self, agent: &Agent, tool: Arc<dyn Tool>) -> Result<EffectHandle, RegisterError> {
+        self.own(agent, tool, Hold::Restricted)
+    }
+
+    /// As [`register_for`](Self::register_for), and no restriction keeps the agent from it.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub fn grant(&self, agent: &Agent, tool: Arc<dyn Tool>) -> Result<EffectHandle, RegisterError> {
+        self.own(agent, tool, Hold::Granted)
+    }
+
+    fn own(&self, agent: &Agent, tool: Arc<dyn Tool>, hold: Hold) -> Result<EffectHandle, RegisterError> {
         let registered = Registered::new(tool);
         let name = registered.definition.name.clone();
         let mut state = self.lock();
@@ -89,22 +101,25 @@ impl ToolRegistry {
         let effect = self.layer_effect(agent, format!("tools.register({name})"), move |layer| {
             boxed(layer.tools.remove(&removed))
         })?;
-        state.layer(agent).tools.insert(name, registered);
+        state.layer(agent).tools.insert(name, Own { registered, hold });
         Ok(effect)
     }
 
-    /// Restricts which shared tools an agent may use, until the agent is disposed or the returned effect is.
+    /// Restricts which tools an agent may use, until the agent is disposed or the returned effect is.
     ///
     /// # Errors
-    /// [`RegisterError::NothingRestricted`] without a name, [`RegisterError::UnknownTool`] for a name that is no shared
-    /// tool's now, [`RegisterError::ScopeClosed`] if the agent is being disposed.
+    /// [`RegisterError::NothingRestricted`] when nothing is denied, [`RegisterError::UnknownTool`] for a name that is no tool
+    /// of the agent's now, shared or its own, [`RegisterError::ScopeClosed`] if the agent is being disposed.
     pub fn restrict(&self, agent: &Agent, restriction: Restriction) -> Result<EffectHandle, RegisterError> {
         let names = restriction.names();
         let mut state = self.lock();
-        if names.is_empty() {
+        if matches!(&restriction, Restriction::Deny(names) if names.is_empty()) {
             return Err(RegisterError::NothingRestricted);
         }
-        if let Some(unknown) = names.iter().find(|name| !state.shared.contains_key(*name)) {
+        let layer = state.layers.get(&agent.instance());
+        let is_own = |name: &String| layer.is_some_and(|layer| layer.tools.contains_key(name));
+        let is_tool = |name: &String| state.shared.contains_key(name) || is_own(name);
+        if let Some(unknown) = names.iter().find(|name| !is_tool(name)) {
             return Err(RegisterError::UnknownTool(unknown.clone()));
         }
         let place = state.take_place();
@@ -163,8 +178,13 @@ impl ToolRegistry {
         let layer = state.layers.get(&agent.instance());
         let permitted = |name: &str| layer.is_none_or(|layer| layer.permits(name));
         let shared = state.shared.iter().filter(|(name, _)| permitted(name));
-        let mut known: BTreeMap<&String, &Registered> = shared.collect();
-        known.extend(layer.into_iter().flat_map(|layer| &layer.tools));
+        let own = layer.into_iter().flat_map(|layer| {
+            let names = layer.tools.keys();
+            names.filter_map(|name| Some((name, layer.own(name)?)))
+        });
+        let own = own.filter_map(|(name, (known, usable))| usable.then_some((name, known)));
+        // Of two with one name the agent's own comes later, and stays.
+        let known: BTreeMap<&String, &Registered> = shared.chain(own).collect();
         known
             .into_values()
             .map(|known| known.definition.clone())
@@ -181,9 +201,13 @@ impl ToolRegistry {
     pub fn get_for(&self, agent: &Agent, name: &str) -> Option<Arc<dyn Tool>> {
         let state = self.lock();
         let layer = state.layers.get(&agent.instance());
-        let own = layer.and_then(|layer| layer.tools.get(name));
-        let permitted = layer.is_none_or(|layer| layer.permits(name));
-        let known = own.or_else(|| state.shared.get(name).filter(|_| permitted));
+        let known = match layer.and_then(|layer| layer.own(name)) {
+            Some((own, usable)) => usable.then_some(own),
+            None => {
+                let permitted = layer.is_none_or(|layer| layer.permits(name));
+                state.shared.get(name).filter(|_| permitted)
+            }
+        };
         known.map(|known| Arc::clone(&known.tool))
     }
 

@@ -113,7 +113,7 @@ async fn core6_an_agents_own_tool_shadows_the_shared_one_for_it_alone_in_either_
 }
 
 #[tokio::test]
-async fn core7_restrictions_intersect_lift_one_by_one_and_hide_no_own_tool() {
+async fn core7_restrictions_intersect_lift_one_by_one_and_hide_nothing_that_was_granted() {
     let home = Home::new();
     for name in ["a", "b", "c"] {
         home.share(name, "shared");
@@ -121,8 +121,12 @@ async fn core7_restrictions_intersect_lift_one_by_one_and_hide_no_own_tool() {
     let agent = home.agent("one");
     let agent = agent.agent();
     home.tools
-        .register_for(agent, Arc::new(Named("own", "own")))
+        .grant(agent, Arc::new(Named("own", "own")))
         .expect("registered");
+    home.tools
+        .register_for(agent, Arc::new(Named("mine", "mine")))
+        .expect("registered");
+    assert_eq!(home.names(agent), ["a", "b", "c", "mine", "own"]);
     let allow = home
         .tools
         .restrict(agent, Restriction::Allow(set(&["a", "b"])))
@@ -133,6 +137,8 @@ async fn core7_restrictions_intersect_lift_one_by_one_and_hide_no_own_tool() {
         .expect("restricted");
     assert_eq!(home.names(agent), ["a", "own"]);
     assert_eq!(home.say(agent, "b").await, r#"Error: unknown tool "b""#);
+    assert_eq!(home.say(agent, "mine").await, r#"Error: unknown tool "mine""#);
+    assert_eq!(home.say(agent, "own").await, "own");
     home.share("later", "shared");
     assert_eq!(
         home.names(agent),
@@ -140,9 +146,13 @@ async fn core7_restrictions_intersect_lift_one_by_one_and_hide_no_own_tool() {
         "an allowance concerns later tools, too"
     );
     allow.dispose().await;
-    assert_eq!(home.names(agent), ["a", "c", "later", "own"]);
+    assert_eq!(home.names(agent), ["a", "c", "later", "mine", "own"]);
     deny.dispose().await;
-    assert_eq!(home.names(agent), ["a", "b", "c", "later", "own"]);
+    assert_eq!(home.names(agent), ["a", "b", "c", "later", "mine", "own"]);
+    home.tools
+        .restrict(agent, Restriction::Allow(set(&[])))
+        .expect("restricted");
+    assert_eq!(home.names(agent), ["own"]);
 }
 
 #[tokio::test]
