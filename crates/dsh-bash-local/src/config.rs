@@ -107,7 +107,12 @@ impl LocalBashConfig {
         if self.cwd.as_ref().is_some_and(|cwd| cwd.as_os_str().is_empty()) {
             errors.push(ConfigError::EmptyCwd);
         }
-        errors.extend(self.allow_env.iter().filter_map(|name| wrong_name(name)));
+        for (key, names) in [("allow_env", &self.allow_env), ("deny_env", &self.deny_env)] {
+            let wrong = names.iter().filter(|name| !is_name(name));
+            errors.extend(wrong.cloned().map(|name| ConfigError::NotAName { key, name }));
+        }
+        let managed = self.allow_env.iter().filter(|name| is_managed(OsStr::new(name)));
+        errors.extend(managed.cloned().map(|name| ConfigError::Managed { name }));
         if errors.is_empty() {
             Ok(())
         } else {
@@ -150,15 +155,9 @@ impl LocalBashConfig {
     }
 }
 
-fn wrong_name(name: &str) -> Option<ConfigError> {
-    let name = name.to_owned();
-    if name.is_empty() || name.contains(['=', '\0']) {
-        Some(ConfigError::NotAName { name })
-    } else if is_managed(OsStr::new(&name)) {
-        Some(ConfigError::Managed { name })
-    } else {
-        None
-    }
+/// Whether a variable can have this name. A blank in it is a slip: two names in one, or a name and what is around it.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(|c: char| matches!(c, '=' | '\0') || c.is_whitespace())
 }
 
 fn millis(ms: f64) -> Duration {

@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use dsh_bash::BashSpec;
 
 use crate::LocalBashConfig;
+use crate::credentials::{holds_credential_url, holds_password_field, is_credential_name};
 
 /// What makes programs print plain text and never wait for somebody at a terminal.
 const OVERRIDES: [(&str, &str); 5] = [
@@ -16,20 +17,15 @@ const OVERRIDES: [(&str, &str); 5] = [
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// Parts of a name that mark its value as a credential, in any case.
-const CREDENTIAL_WORDS: [&str; 6] = ["KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL"];
-
 /// What changes how every bash starts: a file that is run first, and options that are switched on. A start-up file
 /// could also bring back whatever was scrubbed.
 const SHELL_START: [&str; 3] = ["BASH_ENV", "SHELLOPTS", "BASHOPTS"];
 
-/// Builds the complete environment: what is left of `ambient` after the scrub, the overrides, the spec's ordinary
-/// variables, its managed ones; later ones win.
-pub(crate) fn child_env(
+/// What is left of `ambient` after the scrub. The same for every command.
+pub(crate) fn scrubbed(
     ambient: impl IntoIterator<Item = (OsString, OsString)>,
     config: &LocalBashConfig,
-    spec: &BashSpec,
-) -> BTreeMap<OsString, OsString> {
+) -> Vec<(OsString, OsString)> {
     let is_in = |names: &[String], name: &OsStr| names.iter().any(|listed| *name == **listed);
     let kept = ambient.into_iter().filter(|(name, value)| {
         // A name that some parent began with `=` is one that no process can be given.
@@ -39,13 +35,19 @@ pub(crate) fn child_env(
             && !is_in(&config.deny_env, name)
             && (is_in(&config.allow_env, name) || !is_scrubbed(name, value))
     });
+    kept.collect()
+}
+
+/// Builds the complete environment: the scrubbed one, the overrides, the spec's ordinary variables, its managed ones;
+/// later ones win.
+pub(crate) fn child_env(scrubbed: &[(OsString, OsString)], spec: &BashSpec) -> BTreeMap<OsString, OsString> {
     let overrides = OVERRIDES.iter().map(|(name, value)| (name.into(), value.into()));
     let own = spec
         .env
         .iter()
         .chain(&spec.dsh_env)
         .map(|(name, value)| (name.into(), value.into()));
-    kept.chain(overrides).chain(own).collect()
+    scrubbed.iter().cloned().chain(overrides).chain(own).collect()
 }
 
 /// Whether only the harness sets a variable of this name.
@@ -55,49 +57,15 @@ pub(crate) fn is_managed(name: &OsStr) -> bool {
 }
 
 fn is_scrubbed(name: &OsStr, value: &OsStr) -> bool {
-    let name = name.as_encoded_bytes().to_ascii_uppercase();
-    SHELL_START.iter().any(|start| name == start.as_bytes())
-        || CREDENTIAL_WORDS
-            .iter()
-            .any(|word| contains(&name, word.as_bytes()))
-        || holds_credential_url(value.as_encoded_bytes())
-}
-
-fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    haystack.windows(needle.len()).any(|window| window == needle)
-}
-
-/// Whether any URL in `value` carries a password, or (for http, where it can only be a credential) a user name.
-fn holds_credential_url(value: &[u8]) -> bool {
-    let mut rest = value;
-    while let Some(at) = rest.windows(3).position(|window| window == b"://") {
-        let scheme = &rest[..at];
-        rest = &rest[at + 3..];
-        let end = rest
-            .iter()
-            .position(|byte| matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'') || byte.is_ascii_whitespace())
-            .unwrap_or(rest.len());
-        let Some(userinfo) = rest[..end]
-            .iter()
-            .rposition(|byte| *byte == b'@')
-            .map(|at| &rest[..at])
-        else {
-            continue;
-        };
-        let password = userinfo
-            .iter()
-            .position(|byte| *byte == b':')
-            .map(|at| &userinfo[at + 1..]);
-        let is_web = ends_with(scheme, b"http") || ends_with(scheme, b"https");
-        if password.is_some_and(|password| !password.is_empty()) || (is_web && !userinfo.is_empty()) {
-            return true;
-        }
-    }
-    false
-}
-
-fn ends_with(text: &[u8], end: &[u8]) -> bool {
-    text.len() >= end.len() && text[text.len() - end.len()..].eq_ignore_ascii_case(end)
+    let (name, value) = (name.as_encoded_bytes(), value.as_encoded_bytes());
+    // A function is text of a program, which talks of passwords without having one.
+    let is_function = name.starts_with(b"BASH_FUNC_");
+    SHELL_START
+        .iter()
+        .any(|start| name.eq_ignore_ascii_case(start.as_bytes()))
+        || is_credential_name(name)
+        || holds_credential_url(value)
+        || (!is_function && holds_password_field(value))
 }
 
 #[cfg(test)]

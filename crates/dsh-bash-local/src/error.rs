@@ -26,11 +26,13 @@ pub enum ConfigError {
         "bash-local: cwd must name a directory; leave it out for the directory the program was started in"
     )]
     EmptyCwd,
-    /// The allow list holds what can be no variable's name.
+    /// A list of variables holds what can be no variable's name.
     #[error(
-        "bash-local: allow_env cannot name {name:?}; a name is not empty and holds neither \"=\" nor NUL"
+        "bash-local: {key} cannot name {name:?}; a name is not empty and holds no \"=\", no NUL and no whitespace"
     )]
     NotAName {
+        /// The key.
+        key: &'static str,
         /// What stands for a name.
         name: String,
     },

@@ -33,15 +33,22 @@
 //!
 //! It starts as the environment of the program (or what [`LocalBash::with_ambient`] was given) without
 //!
-//! - every name that contains `KEY`, `SECRET`, `TOKEN`, `PASSWORD`, `PASSWD` or `CREDENTIAL`, in any case;
+//! - every name that, in any case, contains `KEY`, `SECRET`, `TOKEN`, `PASSWORD`, `PASSWD`, `PASSPHRASE`, `CREDENTIAL`,
+//!   `COOKIE` or `OAUTH`, except within `KEYBOARD`, `KEYMAP`, `KEYWORD`, `MONKEY`, `TURKEY` or `TOKENIZER`;
+//! - every name with a part (a run of letters and digits, without the digits at its end) that is `PW`, `PAT`, `AUTH`,
+//!   `CRED`, `CREDS` or `JWT`, or ends with `PASS` or `PWD`, except the parts `ASKPASS`, `BYPASS` and `COMPASS` and the
+//!   names `PWD`, `OLDPWD` and `SSH_AUTH_SOCK`. That socket is let through on purpose: without it no command could reach
+//!   a repository over SSH, and the agent behind it signs but never shows a key;
 //! - every value with a URL that has a password in it, or an http URL with a user name, which is a credential there;
+//! - every value with a field `password=`, `passwd=`, `pwd=`, `AccountKey=` or `SharedAccessKey=` that is not empty, as
+//!   connection strings have them, unless it begins with `$`;
 //! - every `DSH_*` name: those are the harness's own, and only a spec's `dsh_env` sets them;
 //! - `BASH_ENV`, `SHELLOPTS` and `BASHOPTS`: a start-up file would run before every command and could bring back what
 //!   was removed, and options would change what a command means. Exported functions stay: they are how tools such as
 //!   environment modules work at all in a fresh shell;
 //!
 //! and then gets `NO_COLOR=1`, `TERM=dumb`, `PAGER=cat`, `GIT_PAGER=cat`, `GIT_TERMINAL_PROMPT=0` and the spec's own
-//! variables, which win over all of this. `allow_env` names what must come through (`KEYBOARD_LAYOUT`, say); it cannot
+//! variables, which win over all of this. `allow_env` names what must come through (`DATABASE_URL`, say); it cannot
 //! name `DSH_*`. `deny_env` names what must not, and wins over it.
 //!
 //! **Limits.** This keeps credentials out of sight, it is no wall. It does not see a credential whose name and value
@@ -79,6 +86,7 @@
 
 mod check;
 mod config;
+mod credentials;
 mod directories;
 mod driver;
 mod env;

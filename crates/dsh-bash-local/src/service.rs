@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{LocalBashConfig, saturating};
 use crate::directories::Directories;
 use crate::driver::{Bounds, drive};
-use crate::env::child_env;
+use crate::env::{child_env, scrubbed};
 use crate::error::InstallError;
 use crate::process::LocalProcess;
 use crate::{NAME, check};
@@ -34,6 +34,7 @@ struct Core {
     config: LocalBashConfig,
     launcher: Launcher,
     directories: Directories,
+    /// The ambient environment after the scrub.
     ambient: Vec<(OsString, OsString)>,
     spill: Option<Arc<SpillDir>>,
     hurry: CancellationToken,
@@ -84,6 +85,7 @@ impl LocalBash {
         ambient: Vec<(OsString, OsString)>,
     ) -> Result<Self, InstallError> {
         config.validate()?;
+        let ambient = scrubbed(ambient, &config);
         launcher.check_limits(&config.tree_limits())?;
         // A scope of its own: closing it takes the drivers along, and nothing else.
         let own = scope.child(NAME)?;
@@ -126,7 +128,7 @@ impl LocalBash {
 
     fn process_spec(&self, spec: &BashSpec) -> ProcessSpec {
         let core = &self.core;
-        let env = child_env(core.ambient.iter().cloned(), &core.config, spec);
+        let env = child_env(&core.ambient, spec);
         ProcessSpec {
             bash_command: Some((&spec.command).into()),
             env: env.into_iter().collect(),

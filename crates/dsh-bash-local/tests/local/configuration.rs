@@ -20,8 +20,10 @@ fn c50_every_wrong_value_is_named_at_once() {
         pids_limit: Some(f64::NAN),
         cgroup: None,
         cwd: Some("".into()),
-        allow_env: ["", "A=B", "A\0", "dsh_home", "FINE_KEY"].map(Into::into).into(),
-        deny_env: Vec::new(),
+        allow_env: ["", "A=B", "A\0", "A B", "dsh_home", "FINE_KEY"]
+            .map(Into::into)
+            .into(),
+        deny_env: ["FINE", " A", "A\n", "", "=", "dsh_fine"].map(Into::into).into(),
     };
     let Err(InstallError::Config(errors)) = LocalBash::install(&Scope::root("test"), config) else {
         unreachable!()
@@ -44,11 +46,13 @@ fn c50_every_wrong_value_is_named_at_once() {
         "bash-local: cwd must name a directory; leave it out for the directory the program was started in"
             .into(),
     );
-    expected.extend(["\"\"", "\"A=B\"", "\"A\\0\""].map(|name| {
+    let no_name = |key, name| {
         format!(
-            "bash-local: allow_env cannot name {name}; a name is not empty and holds neither \"=\" nor NUL"
+            "bash-local: {key} cannot name {name}; a name is not empty and holds no \"=\", no NUL and no whitespace"
         )
-    }));
+    };
+    expected.extend(["\"\"", "\"A=B\"", "\"A\\0\"", "\"A B\""].map(|name| no_name("allow_env", name)));
+    expected.extend(["\" A\"", "\"A\\n\"", "\"\"", "\"=\""].map(|name| no_name("deny_env", name)));
     expected.push(
         "bash-local: allow_env cannot name \"dsh_home\"; DSH_ variables are set by the harness alone".into(),
     );

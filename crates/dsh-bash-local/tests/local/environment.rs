@@ -23,6 +23,11 @@ async fn c38_c39_c284_c371_c372_credentials_and_stale_facts_do_not_reach_command
         ("DSH_OTHER", "stale"),
         ("Dsh_Mixed", "stale"),
         ("npm_token", "hidden"),
+        ("GH_PAT", "hidden"),
+        ("SSHPASS", "hidden"),
+        ("MYSQL_PWD", "hidden"),
+        ("SESSION_COOKIE", "hidden"),
+        ("DB", "host=db password=hidden"),
         ("PLAIN", "visible"),
     ];
     let fixture = Fixture::with_ambient(config(), &ambient);
