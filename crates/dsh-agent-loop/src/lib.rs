@@ -9,10 +9,10 @@
 //!
 //! use dsh_agent::AgentRegistry;
 //! use dsh_agent_loop::{AgentLoop, AgentPlan, Deps, LoopConfig, ModelChoice};
-//! use dsh_llm::{ContentBlock, ModelRegistry};
+//! use dsh_llm::ModelRegistry;
 //! use dsh_llm_scripted::ScriptedAdapter;
 //! use dsh_scope::Scope;
-//! use dsh_session::{EventData, Message, MessageSource, Session, SessionId, TurnEnd};
+//! use dsh_session::{EventData, Message, Session, SessionId, TurnEnd};
 //! use dsh_system_prompt::PromptRegistry;
 //! use dsh_tools::ToolRegistry;
 //!
@@ -28,8 +28,7 @@
 //! let plan = AgentPlan::new(session, ModelChoice::new("scripted", "greeting"), scope.clone());
 //! let led = AgentLoop::new(deps, LoopConfig::default()).create(plan).await?;
 //!
-//! let content = vec![ContentBlock::text("hello")];
-//! led.agent().follow_up(Message { content, source: MessageSource::User })?;
+//! led.agent().follow_up(Message::user("hello"))?;
 //! led.agent().when_idle().await;
 //! let last = led.agent().session().events().pop().map(|event| event.data);
 //! assert_eq!(last, Some(EventData::TurnEnd { turn: 1, reason: TurnEnd::Completed }));

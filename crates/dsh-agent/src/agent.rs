@@ -120,6 +120,12 @@ impl Agent {
         self.shared().until(|state| state.at_rest().then_some(())).await;
     }
 
+    /// Takes the messages that were accepted and that no turn will take any more, in the order in which turns would have:
+    /// those of a disposed agent, for whoever keeps them. Nothing before its disposal has begun.
+    pub fn untaken(&self) -> Vec<Message> {
+        self.shared().lock().desk.untaken()
+    }
+
     /// Takes the driver's seat. Notices that wait already open no turn; they go into the first one that is opened.
     ///
     /// # Errors

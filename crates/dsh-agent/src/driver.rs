@@ -5,9 +5,8 @@
 //!
 //! ```
 //! # use dsh_agent::{AgentRegistry, AgentSpec, WakePolicy};
-//! # use dsh_llm::ContentBlock;
 //! # use dsh_scope::Scope;
-//! # use dsh_session::{Message, MessageSource, SessionId};
+//! # use dsh_session::{Message, SessionId};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let root = Scope::root("harness");
@@ -15,7 +14,7 @@
 //! # let handle = AgentRegistry::new().create(spec)?;
 //! let agent = handle.agent().clone();
 //! let mut driver = agent.drive(WakePolicy::default())?;
-//! let message = Message { content: vec![ContentBlock::text("hello")], source: MessageSource::User };
+//! let message = Message::user("hello");
 //! agent.follow_up(message.clone())?;
 //!
 //! let (mut turn, opening) = driver.next_turn().await.expect("the agent lives");

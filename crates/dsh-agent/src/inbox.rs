@@ -95,13 +95,12 @@ impl Inbox {
     ///
     /// ```
     /// # use dsh_agent::{AgentRegistry, AgentSpec, Notice, NoticeKey};
-    /// # use dsh_session::{Message, MessageSource, SessionId};
+    /// # use dsh_session::{Message, SessionId};
     /// # let root = dsh_scope::Scope::root("doc");
     /// # let spec = AgentSpec { id: SessionId::new("s-1"), cwd: None, within: root.clone() };
     /// # let handle = AgentRegistry::new().create(spec)?;
     /// # let inbox = handle.agent().inbox();
-    /// # let message = Message { content: Vec::new(), source: MessageSource::User };
-    /// # let notice = Notice { key: NoticeKey::new("build"), message };
+    /// # let notice = Notice { key: NoticeKey::new("build"), message: Message::user("built") };
     /// # let key = notice.key.clone();
     /// let answering = inbox.hold(&key); // somebody is about to answer with the same news
     /// inbox.inject(notice.clone());

@@ -37,13 +37,6 @@ fn agent() -> (Home, Arc<Agent>) {
     )
 }
 
-fn user(text: &str) -> Message {
-    Message {
-        content: vec![ContentBlock::text(text)],
-        source: MessageSource::User,
-    }
-}
-
 fn inject(agent: &Agent, text: &str) {
     let source: MessageSource =
         serde_json::from_str(r#"{"kind":"plugin","plugin":"test","form":"notice","summary":"x"}"#).unwrap();
@@ -80,8 +73,8 @@ async fn one_message_one_turn_and_notices_come_before_it() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::Quiet).unwrap();
     inject(&agent, "n1");
-    agent.follow_up(user("a")).unwrap();
-    agent.follow_up(user("b")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
+    agent.follow_up(Message::user("b")).unwrap();
     let (turn, said) = open(&mut driver).await;
     assert_eq!(said, "n1,a");
     assert_eq!(turn.trigger(), TurnTrigger::Message);
@@ -95,10 +88,10 @@ async fn one_message_one_turn_and_notices_come_before_it() {
 async fn what_is_steered_joins_the_open_turn_and_what_follows_up_does_not() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let (mut turn, _) = open(&mut driver).await;
-    agent.follow_up(user("later")).unwrap();
-    agent.steer(user("now")).unwrap();
+    agent.follow_up(Message::user("later")).unwrap();
+    agent.steer(Message::user("now")).unwrap();
     inject(&agent, "n1");
     let claim = turn.claim_or_close().unwrap();
     assert_eq!(texts(claim.messages()), "n1,now");
@@ -112,7 +105,7 @@ async fn what_is_steered_joins_the_open_turn_and_what_follows_up_does_not() {
 async fn core40_a_notice_between_the_last_look_and_idle_opens_another_turn() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let (mut turn, _) = open(&mut driver).await;
     assert!(turn.claim_or_close().is_none());
     inject(&agent, "n1");
@@ -129,14 +122,14 @@ async fn core40_a_notice_between_the_last_look_and_idle_opens_another_turn() {
 async fn core33_a_cancellation_comes_before_the_end_of_a_turn_or_too_late() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let (mut turn, _) = open(&mut driver).await;
     agent.cancel("before");
     assert!(turn.claim_or_close().is_none());
     assert!(turn.token().is_cancelled() && turn.stop().is_some());
     drop(turn);
 
-    agent.follow_up(user("b")).unwrap();
+    agent.follow_up(Message::user("b")).unwrap();
     let (mut turn, _) = open(&mut driver).await;
     assert!(turn.claim_or_close().is_none());
     inject(&agent, "n1");
@@ -156,7 +149,7 @@ async fn core33_a_cancellation_comes_before_the_end_of_a_turn_or_too_late() {
 async fn a_driver_that_panics_leaves_an_idle_agent_and_a_free_seat() {
     let (home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     inject(&agent, "n1");
     let panics = async move {
         let (_turn, _opening) = driver.next_turn().await.unwrap();
@@ -167,7 +160,7 @@ async fn a_driver_that_panics_leaves_an_idle_agent_and_a_free_seat() {
     assert_eq!(agent.status(), AgentStatus::Idle);
     agent.when_idle().await;
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("b")).unwrap();
+    agent.follow_up(Message::user("b")).unwrap();
     assert_eq!(
         open(&mut driver).await.1,
         "n1,b",
@@ -200,7 +193,7 @@ async fn t85_t86_notices_wake_three_times_until_a_person_is_heard() {
     inject(&agent, "n4");
     nothing_opens(&mut driver);
     agent.when_idle().await;
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     assert_eq!(open(&mut driver).await.1, "n4,a");
     inject(&agent, "n5");
     assert_eq!(open(&mut driver).await.1, "n5", "the budget is full again");
@@ -212,7 +205,7 @@ async fn t89_a_message_that_no_person_said_refills_nothing() {
     let mut driver = agent.drive(WakePolicy::Wake { max_consecutive: 1 }).unwrap();
     inject(&agent, "n1");
     assert_eq!(open(&mut driver).await.1, "n1");
-    let mut machine = user("m");
+    let mut machine = Message::user("m");
     machine.source =
         serde_json::from_str(r#"{"kind":"plugin","plugin":"test","form":"prompt","summary":"x"}"#).unwrap();
     agent.follow_up(machine).unwrap();
@@ -237,7 +230,7 @@ async fn what_waited_before_the_driver_came_opens_no_turn_and_goes_into_the_firs
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
     nothing_opens(&mut driver);
     agent.when_idle().await;
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     assert_eq!(open(&mut driver).await.1, "old,a");
 }
 
@@ -257,7 +250,7 @@ async fn core30_a_cancellation_of_nothing_arms_nothing() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
     agent.cancel("stop");
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let (turn, said) = open(&mut driver).await;
     assert_eq!(said, "a");
     assert_eq!(turn.stop(), None);
@@ -267,7 +260,7 @@ async fn core30_a_cancellation_of_nothing_arms_nothing() {
 async fn core31_a_cancellation_before_the_turn_drops_it_and_releases_who_waits() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let mut idle = task::spawn(agent.when_idle());
     assert_pending!(idle.poll());
     agent.cancel("stop");
@@ -280,7 +273,7 @@ async fn core31_a_cancellation_before_the_turn_drops_it_and_releases_who_waits()
 async fn core32_the_first_reason_of_a_cancellation_counts() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let (turn, _) = open(&mut driver).await;
     agent.cancel("first");
     agent.cancel("second");
@@ -295,10 +288,10 @@ async fn core32_the_first_reason_of_a_cancellation_counts() {
 async fn core35_what_is_asked_during_a_cancellation_is_served_after_it() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let (turn, _) = open(&mut driver).await;
     agent.cancel("stop");
-    agent.follow_up(user("b")).unwrap();
+    agent.follow_up(Message::user("b")).unwrap();
     drop(turn);
     let (turn, said) = open(&mut driver).await;
     assert_eq!(said, "b");
@@ -310,10 +303,10 @@ async fn core35_what_is_asked_during_a_cancellation_is_served_after_it() {
 async fn core36_a_cancellation_drops_steering_and_queued_messages() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let (turn, _) = open(&mut driver).await;
-    agent.steer(user("s")).unwrap();
-    agent.follow_up(user("b")).unwrap();
+    agent.steer(Message::user("s")).unwrap();
+    agent.follow_up(Message::user("b")).unwrap();
     agent.cancel("stop");
     drop(turn);
     nothing_opens(&mut driver);
@@ -324,7 +317,7 @@ async fn core36_a_cancellation_drops_steering_and_queued_messages() {
 async fn a_stop_is_not_answered_by_a_notice_of_the_stopped_turn_and_loses_none() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let (turn, _) = open(&mut driver).await;
     inject(&agent, "before");
     agent.cancel("stop");
@@ -339,7 +332,7 @@ async fn a_stop_is_not_answered_by_a_notice_of_the_stopped_turn_and_loses_none()
 async fn core28_core37_a_disposed_agent_takes_nothing_and_waits_for_its_driver() {
     let (home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("a")).unwrap();
+    agent.follow_up(Message::user("a")).unwrap();
     let (turn, _) = open(&mut driver).await;
     let mut dispose = task::spawn(home.handle.dispose());
     assert_pending!(dispose.poll());
@@ -348,9 +341,9 @@ async fn core28_core37_a_disposed_agent_takes_nothing_and_waits_for_its_driver()
     assert!(turn.token().is_cancelled());
     agent.cancel("stop");
     assert_eq!(turn.stop(), Some(Stop::Disposed), "disposal comes first");
-    let refused = agent.follow_up(user("b")).unwrap_err();
+    let refused = agent.follow_up(Message::user("b")).unwrap_err();
     assert_eq!(refused.to_string(), r#"agent "s-1" takes nothing any more"#);
-    assert!(agent.steer(user("b")).is_err());
+    assert!(agent.steer(Message::user("b")).is_err());
     let mut idle = task::spawn(agent.when_idle());
     assert_pending!(idle.poll());
     drop(turn);
@@ -393,8 +386,8 @@ async fn core39_a_burst_of_messages_loses_nothing() {
                 for number in 0..200 {
                     let text = format!("{sender}:{number}");
                     match number % 3 {
-                        0 => agent.follow_up(user(&text)).unwrap(),
-                        1 => agent.steer(user(&text)).unwrap(),
+                        0 => agent.follow_up(Message::user(&text)).unwrap(),
+                        1 => agent.steer(Message::user(&text)).unwrap(),
                         _ => inject(&agent, &text),
                     }
                 }
@@ -425,18 +418,18 @@ async fn core39_a_burst_of_messages_loses_nothing() {
 async fn a_concluded_agent_takes_no_further_step_and_opens_no_turn() {
     let (_home, agent) = agent();
     let mut driver = agent.drive(WakePolicy::default()).unwrap();
-    agent.follow_up(user("one")).unwrap();
-    agent.follow_up(user("two")).unwrap();
+    agent.follow_up(Message::user("one")).unwrap();
+    agent.follow_up(Message::user("two")).unwrap();
     let (mut turn, _) = open(&mut driver).await;
-    agent.steer(user("more")).unwrap();
+    agent.steer(Message::user("more")).unwrap();
     assert!(!turn.is_concluded());
 
     agent.conclude();
     assert!(turn.is_concluded());
     inject(&agent, "late");
     assert!(turn.claim_or_close().is_none());
-    assert!(agent.steer(user("more")).is_err());
-    assert!(agent.follow_up(user("more")).is_err());
+    assert!(agent.steer(Message::user("more")).is_err());
+    assert!(agent.follow_up(Message::user("more")).is_err());
     drop(turn);
     agent.when_idle().await;
     nothing_opens(&mut driver);

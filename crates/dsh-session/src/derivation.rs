@@ -11,16 +11,15 @@ use crate::{Event, EventData, Session};
 ///
 /// ```
 /// use dsh_llm::{ContentBlock, ModelMessage};
-/// use dsh_session::{Derivation, EventData, Message, MessageSource, Session, SessionId, TurnTrigger};
+/// use dsh_session::{Derivation, EventData, Message, Session, SessionId, TurnTrigger};
 ///
 /// let session = Session::new(SessionId::new("s-1"), None);
 /// session.append(EventData::TurnStart { turn: 1, trigger: TurnTrigger::Message })?;
-/// let content = vec![ContentBlock::text("hello")];
-/// let hello = Message { content: content.clone(), source: MessageSource::User };
-/// session.append(EventData::UserMessage(hello))?;
+/// session.append(EventData::UserMessage(Message::user("hello")))?;
 ///
 /// let mut derivation = Derivation::default();
 /// derivation.catch_up(&session);
+/// let content = vec![ContentBlock::text("hello")];
 /// assert_eq!(derivation.messages(), [ModelMessage::User { content }]);
 /// # Ok::<(), dsh_session::AppendError>(())
 /// ```

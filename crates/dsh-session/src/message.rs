@@ -31,3 +31,13 @@ pub enum MessageSource {
         subjects: Vec<String>,
     },
 }
+
+impl Message {
+    /// What a person says.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![ContentBlock::text(text)],
+            source: MessageSource::User,
+        }
+    }
+}

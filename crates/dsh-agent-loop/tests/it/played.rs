@@ -324,10 +324,7 @@ pub(crate) fn story(agent: &Agent) -> Vec<String> {
 }
 
 pub(crate) fn user(text: &str) -> Message {
-    Message {
-        content: vec![ContentBlock::text(text)],
-        source: MessageSource::User,
-    }
+    Message::user(text)
 }
 
 pub(crate) fn inject(agent: &Agent, text: &str) {

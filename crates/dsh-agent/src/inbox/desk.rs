@@ -131,12 +131,21 @@ impl Desk {
         !self.concluded && self.status != AgentStatus::Disposed
     }
 
-    /// From now on nothing is taken; returns the token of the open turn.
+    /// From now on nothing is taken; returns the token of the open turn. What waits is kept for
+    /// [`untaken`](Self::untaken).
     pub(crate) fn retire(&mut self) -> Option<CancellationToken> {
         self.status = AgentStatus::Disposed;
-        self.next_turn.clear();
-        self.next_step.clear();
         self.turn.as_ref().map(|turn| turn.token.clone())
+    }
+
+    /// What waits and no turn will take, once nothing is taken any more.
+    pub(crate) fn untaken(&mut self) -> Vec<Message> {
+        if self.status != AgentStatus::Disposed {
+            return Vec::new();
+        }
+        let mut untaken = std::mem::take(&mut self.next_step);
+        untaken.extend(self.next_turn.drain(..));
+        untaken
     }
 
     pub(crate) fn stop(&self) -> Option<Stop> {

@@ -31,10 +31,7 @@ pub(crate) fn step_end(turn: u64, step: u64) -> EventData {
 }
 
 pub(crate) fn said(text: &str) -> EventData {
-    EventData::UserMessage(Message {
-        content: vec![ContentBlock::text(text)],
-        source: MessageSource::User,
-    })
+    EventData::UserMessage(Message::user(text))
 }
 
 pub(crate) fn notice(text: &str) -> EventData {

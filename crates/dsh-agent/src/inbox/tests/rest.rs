@@ -1,7 +1,7 @@
 //! Every interleaving of a driver that comes to rest with a notice that comes, step by step; each step is what one
 //! takes the lock for. The naive order, which looks and then rests, must fail.
 
-use dsh_session::MessageSource;
+use dsh_session::Message;
 use tokio_util::sync::CancellationToken;
 
 use super::notice;
@@ -127,11 +127,7 @@ fn is_right(mut driver: impl Actor, order: u32, steps: u32) -> bool {
         told: 0,
     };
     assert!(shared.state.seat(WakePolicy::default()));
-    let message = dsh_session::Message {
-        content: Vec::new(),
-        source: MessageSource::User,
-    };
-    shared.state.desk.ask_next_turn(message);
+    shared.state.desk.ask_next_turn(Message::user("go"));
     assert!(shared.state.open_turn(&CancellationToken::new()).is_some());
     let mut sender = Sender::default();
     for step in 0..steps {
