@@ -15,7 +15,7 @@ use crate::env::is_managed;
 use crate::error::{ConfigError, ConfigErrors};
 
 /// The greatest `grace_ms`, `drain_ms` and `pids_limit`: a signed number of 32 bits.
-const MAX_BOUND_MS: f64 = 2_147_483_647.0;
+const MAX_BOUND: f64 = 2_147_483_647.0;
 
 /// How the local executor runs commands. Every key may be left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,24 +25,33 @@ pub struct LocalBashConfig {
     /// in the directory of its session.
     pub cwd: Option<PathBuf>,
     /// How long a foreground command may take that names no timeout, in milliseconds.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub timeout_ms: f64,
     /// The longest timeout a foreground command may ask for, in milliseconds.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_timeout_ms: f64,
     /// How many bytes of each output stream a result carries and memory keeps.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_output_bytes: f64,
     /// How many bytes of output one command may keep on disk.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_spill_bytes: f64,
     /// How many bytes of output all commands together may keep on disk. What one of them kept is free again when its
     /// record goes.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_total_spill_bytes: f64,
     /// How long a tree has between the request to end and the kill, and how long a pipe may stay open after it, in
     /// milliseconds.
+    #[schemars(extend("exclusiveMinimum" = 0), range(max = MAX_BOUND))]
     pub grace_ms: f64,
     /// How long output is still collected after the shell's exit when members of its tree live on, in milliseconds.
+    #[schemars(extend("exclusiveMinimum" = 0), range(max = MAX_BOUND))]
     pub drain_ms: f64,
     /// How many bytes of memory the processes of one command may use together; without it, as many as there are.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub memory_limit_bytes: Option<f64>,
     /// How many processes and threads one command may have at once; without it, as many as there are.
+    #[schemars(extend("exclusiveMinimum" = 0), range(max = MAX_BOUND))]
     pub pids_limit: Option<f64>,
     /// The directory of a cgroup (version 2) that was delegated to the program, in which each command gets one of its
     /// own; without it, that of the program's own cgroup, if that can be used.
@@ -97,7 +106,7 @@ impl LocalBashConfig {
         let wrong = |(key, value): (&'static str, f64)| {
             if !(value.is_finite() && value > 0.0) {
                 Some(ConfigError::NotPositive { key })
-            } else if matches!(key, "grace_ms" | "drain_ms" | "pids_limit") && value > MAX_BOUND_MS {
+            } else if matches!(key, "grace_ms" | "drain_ms" | "pids_limit") && value > MAX_BOUND {
                 Some(ConfigError::TooGreat { key })
             } else {
                 None

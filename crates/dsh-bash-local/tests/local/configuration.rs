@@ -142,3 +142,22 @@ fn limits_that_cannot_be_held_are_refused_with_what_is_missing() {
         );
     }
 }
+
+#[test]
+fn the_schema_says_which_numbers_are_refused() {
+    let schema = schemars::schema_for!(LocalBashConfig).to_value();
+    let keys = schema["properties"]
+        .as_object()
+        .expect("an object has properties");
+    let numbers: Vec<_> = keys.iter().filter(|(_, key)| key["format"] == "double").collect();
+    assert_eq!(numbers.len(), 9, "{numbers:?}");
+    for (name, key) in numbers {
+        assert_eq!(key["exclusiveMinimum"], 0, "{name}");
+        let bound = matches!(name.as_str(), "grace_ms" | "drain_ms" | "pids_limit");
+        assert_eq!(
+            key["maximum"].as_f64(),
+            bound.then_some(2_147_483_647.0),
+            "{name}"
+        );
+    }
+}
