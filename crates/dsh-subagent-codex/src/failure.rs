@@ -1,0 +1,249 @@
+//! What is said about a failure: fixed words, and numbers. Nothing that Codex wrote is in it.
+
+use std::fmt;
+
+use dsh_subagent::StopReason;
+use dsh_subprocess::LeaderExit;
+use serde_json::Value;
+
+/// A failure, as models and people may read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) stage: Stage,
+    pub(crate) category: Category,
+    /// How the process ended, as far as that is known.
+    pub(crate) exit: Option<LeaderExit>,
+}
+
+/// How far the conversation had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Initialize,
+    ThreadStart,
+    TurnStart,
+    Turn,
+    Process,
+    Teardown,
+}
+
+/// What kind of failure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Category {
+    name: &'static str,
+    http_status: Option<u16>,
+}
+
+/// What went wrong, in words that may hold what Codex wrote: for the source of an error and the debug log alone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Fault(pub(crate) String);
+
+/// The categories that Codex tells as a word.
+const WORDS: [&str; 11] = [
+    CONTEXT_WINDOW,
+    "sessionBudgetExceeded",
+    "usageLimitExceeded",
+    "serverOverloaded",
+    "cyberPolicy",
+    "internalServerError",
+    "unauthorized",
+    "badRequest",
+    "threadRollbackFailed",
+    SANDBOX,
+    "other",
+];
+
+/// Those that it tells as an object of one key, and whether an HTTP status may stand in it.
+const OBJECTS: [(&str, bool); 5] = [
+    ("httpConnectionFailed", true),
+    ("responseStreamConnectionFailed", true),
+    ("responseStreamDisconnected", true),
+    ("responseTooManyFailedAttempts", true),
+    ("activeTurnNotSteerable", false),
+];
+
+const CONTEXT_WINDOW: &str = "contextWindowExceeded";
+const SANDBOX: &str = "sandboxError";
+
+impl Failure {
+    /// The failure of a stage that is known for no more than that.
+    pub(crate) fn unknown(stage: Stage) -> Self {
+        Self {
+            stage,
+            category: Category::UNKNOWN,
+            exit: None,
+        }
+    }
+
+    /// The process ended before the turn did.
+    pub(crate) fn process_exit(exit: LeaderExit) -> Self {
+        Self {
+            stage: Stage::Process,
+            category: Category {
+                name: "process-exit",
+                http_status: None,
+            },
+            exit: Some(exit),
+        }
+    }
+
+    /// With how the process ended, if that is known.
+    pub(crate) fn with_exit(self, exit: Option<LeaderExit>) -> Self {
+        Self {
+            exit: exit.or(self.exit),
+            ..self
+        }
+    }
+
+    pub(crate) fn stop(&self) -> StopReason {
+        if self.category.name == CONTEXT_WINDOW {
+            StopReason::MaxTokens
+        } else {
+            StopReason::Error
+        }
+    }
+}
+
+/// The first line of a diagnostic.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            stage,
+            category,
+            exit,
+        } = self;
+        write!(
+            f,
+            "Product subagent failure (product: Codex; stage: {}; category: {}",
+            stage.as_str(),
+            category.name
+        )?;
+        if let Some(status) = category.http_status {
+            write!(f, "; HTTP status: {status}")?;
+        }
+        match exit {
+            Some(LeaderExit::Code(code)) => write!(f, "; exit code: {code}")?,
+            Some(LeaderExit::Signal { signal, .. }) => write!(f, "; signal: {signal}")?,
+            Some(LeaderExit::Lost | LeaderExit::GuardLost) | None => {}
+        }
+        f.write_str(")")
+    }
+}
+
+impl Stage {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Initialize => "initialize",
+            Self::ThreadStart => "thread-start",
+            Self::TurnStart => "turn-start",
+            Self::Turn => "turn",
+            Self::Process => "process",
+            Self::Teardown => "teardown",
+        }
+    }
+}
+
+impl Category {
+    pub(crate) const UNKNOWN: Self = Self {
+        name: "unknown",
+        http_status: None,
+    };
+
+    /// What Codex says of a failed turn, if it is something it is known to say.
+    pub(crate) fn of(info: &Value) -> Self {
+        let known = match info {
+            Value::String(word) => Self::of_word(word),
+            Value::Object(object) if object.len() == 1 => object
+                .iter()
+                .next()
+                .and_then(|(name, payload)| Self::of_object(name, payload)),
+            _ => None,
+        };
+        known.unwrap_or(Self::UNKNOWN)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Whether its sandbox failed.
+    pub(crate) fn is_sandbox(self) -> bool {
+        self.name == SANDBOX
+    }
+
+    fn of_word(word: &str) -> Option<Self> {
+        let name = WORDS.into_iter().find(|known| *known == word)?;
+        Some(Self {
+            name,
+            http_status: None,
+        })
+    }
+
+    fn of_object(name: &str, payload: &Value) -> Option<Self> {
+        let (name, has_status) = OBJECTS.into_iter().find(|(known, _)| *known == name)?;
+        let payload = payload.as_object()?;
+        let status = payload.get("httpStatusCode").filter(|_| has_status);
+        let status = status.and_then(Value::as_u64);
+        Some(Self {
+            name,
+            http_status: status.and_then(|status| status.try_into().ok()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(info: &Value) -> String {
+        let failure = Failure {
+            category: Category::of(info),
+            ..Failure::unknown(Stage::Turn)
+        };
+        failure.to_string()
+    }
+
+    #[test]
+    fn s166_an_object_shows_its_name_and_a_numeric_status_and_nothing_else() {
+        for (name, has_status) in OBJECTS {
+            let status = json!({ name: {"httpStatusCode": 503, "turnKind": "SECRET_TOKEN"} });
+            let shown = if has_status { "; HTTP status: 503" } else { "" };
+            let all =
+                format!("Product subagent failure (product: Codex; stage: turn; category: {name}{shown})");
+            assert_eq!(line(&status), all);
+            for odd in [json!("503"), json!(-1), json!(65536), json!(1.5), json!(null)] {
+                let text = line(&json!({ name: {"httpStatusCode": odd} }));
+                assert!(text.ends_with(&format!("category: {name})")), "{odd}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn s167_what_it_is_not_known_to_say_is_unknown() {
+        for info in [
+            json!("SECRET_TOKEN"),
+            json!("httpConnectionFailed"),
+            json!({"SECRET_TOKEN": {}}),
+            json!({"other": {}}),
+            json!({"httpConnectionFailed": {}, "activeTurnNotSteerable": {}}),
+            json!({"httpConnectionFailed": null}),
+            json!({}),
+            json!(7),
+            Value::Null,
+        ] {
+            let all = "Product subagent failure (product: Codex; stage: turn; category: unknown)";
+            assert_eq!(line(&info), all, "{info}");
+        }
+    }
+
+    #[test]
+    fn s192_an_exit_is_shown_as_far_as_it_is_known() {
+        let shown = |exit| Failure::process_exit(exit).to_string();
+        let all = "Product subagent failure (product: Codex; stage: process; category: process-exit";
+        assert_eq!(shown(LeaderExit::Code(17)), format!("{all}; exit code: 17)"));
+        assert_eq!(shown(LeaderExit::Lost), format!("{all})"));
+        assert_eq!(shown(LeaderExit::GuardLost), format!("{all})"));
+    }
+}
