@@ -83,6 +83,8 @@ async fn t84_quiet_waits_for_the_next_message() {
         })
         .await;
     inject(agent.agent(), "n1");
+    agent.agent().when_idle().await;
+    assert!(room.asked().is_empty(), "it opens no turn");
     ask(&agent, "hi").await;
     assert_eq!(room.asked(), [["n1", "hi"]]);
 }
