@@ -194,6 +194,7 @@ impl Config {
             dispose_timeout: Duration::try_from_secs_f64(self.tasks.dispose_timeout_ms / 1000.0)
                 .unwrap_or(Duration::MAX),
             vocabulary: self.vocabulary,
+            ..TasksConfig::default()
         }
     }
 }
@@ -224,6 +225,7 @@ impl Default for TasksTable {
             max_concurrent_tasks_per_owner,
             retained_unowned,
             dispose_timeout,
+            access: _,
             vocabulary: _,
         } = TasksConfig::default();
         Self {

@@ -101,6 +101,10 @@ impl<'a> Lineage<'a> {
         let (Some(id), Some(status)) = (task["id"].as_str(), task["status"].as_str()) else {
             return;
         };
+        // It is a subagent's: that one's session knows it, and may have ended with it.
+        if task["subagent"].is_string() {
+            return;
+        }
         let known = self.tasks.entry(id.to_owned()).or_default();
         if let Some(label) = task["label"].as_str() {
             known.label = label.to_owned();

@@ -16,8 +16,21 @@ pub struct TasksConfig {
     pub retained_unowned: usize,
     /// How long a disposal waits for work that was asked to end. Default 30 seconds.
     pub dispose_timeout: Duration,
+    /// Who may use whose tasks. Default [`Access::OwnAndDescendants`].
+    pub access: Access,
     /// The words the model sees. Default [`Vocabulary::Task`].
     pub vocabulary: Vocabulary,
+}
+
+/// Who may use whose tasks. Unowned ones are everybody's in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// A session uses its own.
+    Own,
+    /// A session uses its own, and sees and kills those of the agents that work for it, and for these in turn. What it is
+    /// told of them their owners are told all the same.
+    #[default]
+    OwnAndDescendants,
 }
 
 impl Default for TasksConfig {
@@ -27,6 +40,7 @@ impl Default for TasksConfig {
             max_concurrent_tasks_per_owner: TEN,
             retained_unowned: 100,
             dispose_timeout: Duration::from_secs(30),
+            access: Access::default(),
             vocabulary: Vocabulary::Task,
         }
     }

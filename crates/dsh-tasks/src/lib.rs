@@ -81,6 +81,8 @@
 //!   it; what was not delivered is read again first. [`observe`](TaskRegistry::observe) consumes nothing.
 //! - **A task belongs to an exact agent.** Its session may use it; it ends with that very instance, whatever
 //!   successors that instance's id has. Unowned tasks are everybody's and end with the registry.
+//! - **Who delegates looks on.** The sessions above an owner may list, read, await and kill its tasks ([`Access`]), and take
+//!   nothing from it by that: they consume no output, claim no end, and the owner is told who killed its task.
 //! - **A start is admitted before it runs.** Everything that can be refused is refused before the producer runs, a
 //!   place in the owner's limit is held meanwhile, and nothing can fail after it.
 //! - **A disposal ends.** It asks every task to end, waits for a bounded time, and names what it could not end.
@@ -103,7 +105,7 @@ mod service;
 pub mod core;
 mod render;
 
-pub use config::{MAX_LIMIT, TasksConfig};
+pub use config::{Access, MAX_LIMIT, TasksConfig};
 pub use error::{AccessError, BoxError, InstallError, KillError, ReadError, StartError, WaitError};
 pub use id::{Kind, TaskId};
 pub use outcome::{CancelRequest, Cause, Outcome, OutcomeStatus, Survivor};

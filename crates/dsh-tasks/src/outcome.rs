@@ -39,6 +39,8 @@ pub struct Survivor {
 pub enum Cause {
     /// A caller, by [`kill`](crate::TaskRegistry::kill).
     Caller,
+    /// A caller for whom the owner works, by [`kill`](crate::TaskRegistry::kill).
+    Ancestor,
     /// The end of the agent that owned it.
     OwnerDisposed,
     /// The end of the registry.

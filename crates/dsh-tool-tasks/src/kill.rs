@@ -90,7 +90,7 @@ impl Tool for KillTool {
         };
         let reply = bounds::acknowledgement(&text, id.as_str(), limit_of(snapshot.output_limit_bytes));
         Ok(ToolOutput::text(reply)
-            .value(json!({ "outcome": outcome, vocabulary.word(): value::public(&snapshot) }))
+            .value(json!({ "outcome": outcome, vocabulary.word(): value::public(&snapshot, ctx.caller.as_deref().map(Agent::id)) }))
             .delivers(delivery(claim)))
     }
 }

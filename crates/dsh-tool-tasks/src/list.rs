@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use dsh_agent::Agent;
 use dsh_tasks::TaskSnapshot;
 use dsh_tools::{
     Annotations, CallCard, CardKind, Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput,
@@ -68,17 +69,19 @@ impl Tool for ListTool {
 
     async fn call(&self, args: Value, ctx: ToolContext) -> Result<ToolOutput, ToolError> {
         let ListArgs {} = decode(&self.schema, &args)?;
-        let mut tasks = self.control.tasks.list(ctx.caller.as_ref());
+        let mut tasks = self.control.tasks.list_all(ctx.caller.as_ref());
         let left_out = leave_out_older_ends(&mut tasks);
         let vocabulary = self.control.vocabulary();
-        let mut lines: Vec<_> = tasks.iter().map(TaskSnapshot::list_line).collect();
+        let caller = ctx.caller.as_deref().map(Agent::id);
+        let mut lines: Vec<_> = tasks.iter().map(|task| task.list_line_for(caller)).collect();
         if lines.is_empty() {
             lines.push(vocabulary.empty_list());
         }
         if left_out > 0 {
             lines.push(vocabulary.older_ended_not_shown(left_out));
         }
-        Ok(ToolOutput::text(lines.join("\n")).value(tasks.iter().map(value::public).collect()))
+        Ok(ToolOutput::text(lines.join("\n"))
+            .value(tasks.iter().map(|task| value::public(task, caller)).collect()))
     }
 }
 

@@ -115,7 +115,9 @@ impl Tool for OutputTool {
         );
         let word = self.control.vocabulary().word();
         Ok(ToolOutput::text(reply)
-            .value(json!({ "text": text, word: value::public(&snapshot) }))
+            .value(
+                json!({ "text": text, word: value::public(&snapshot, ctx.caller.as_deref().map(Agent::id)) }),
+            )
             .delivers(delivery(claim)))
     }
 }

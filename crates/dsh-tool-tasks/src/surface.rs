@@ -1,5 +1,6 @@
 //! Everything a model sees of background tasks, as a document.
 
+use dsh_session::SessionId;
 use dsh_tasks::{AccessError, Kind, TaskId, TaskSnapshot, TaskStatus, Vocabulary};
 use dsh_tools::ToolDefinition;
 
@@ -102,10 +103,16 @@ fn lists(vocabulary: Vocabulary, running: &TaskSnapshot, done: &TaskSnapshot) ->
         ..done.clone()
     };
     let rows = format!("{}\n{}", running.list_line(), second.list_line());
+    let third = TaskSnapshot {
+        id: TaskId::new("bash-3"),
+        owner: Some(SessionId::new("4f8f6c1e")),
+        ..running.clone()
+    };
     let older = format!("{rows}\n{}", vocabulary.older_ended_not_shown(37));
     vec![
         ("Some", rows),
         ("More ended than a list shows", older),
+        ("Of an agent that works for this one", third.list_line_for(None)),
         ("None", vocabulary.empty_list()),
     ]
 }

@@ -118,3 +118,12 @@ fn who_asked_for_the_end_is_not_told_of_it() {
         bash_1("make", Some(Outcome::killed()), true)
     );
 }
+
+#[test]
+fn a_task_of_a_subagent_is_not_one_of_the_session() {
+    let row = json!({"id": "bash-7", "label": "make", "subagent": "child", "status": "completed"});
+    let read = json!({"text": "", "task": row.clone()});
+    let mut log = call("task_list", json!({}), json!([row])).to_vec();
+    log.extend(call("task_output", json!({"task_id": "bash-7"}), read));
+    assert_eq!(known(&log), []);
+}

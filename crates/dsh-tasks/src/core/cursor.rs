@@ -25,6 +25,11 @@ pub struct Stretch {
     pub end: Option<u64>,
 }
 
+impl Stretch {
+    /// Everything, whoever has read it.
+    pub const WHOLE: Self = Self { start: 0, end: None };
+}
+
 impl Cursor {
     /// What is unread, in the order in which it is to be read: what was abandoned first, then the rest of the source.
     pub fn unread(&self) -> Vec<Stretch> {

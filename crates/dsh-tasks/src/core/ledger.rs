@@ -7,11 +7,13 @@ use dsh_session::SessionId;
 use crate::{
     error::AccessError,
     id::TaskId,
-    outcome::{CancelRequest, Outcome},
+    outcome::{CancelRequest, Cause, Outcome},
     snapshot::TaskSnapshot,
 };
 
-use super::{Claim, Dispatched, Effect, Limits, Mutex, Range, Stretch, Table, Told, Verdict};
+use super::{
+    Claim, Dispatched, Effect, Limits, Mutex, Range, Record, Standing, Stretch, Table, Told, Verdict,
+};
 
 /// All tasks of one registry.
 pub struct Ledger<W> {
@@ -20,8 +22,10 @@ pub struct Ledger<W> {
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-/// A record that a caller may use, with the claim of its end if it has ended.
+/// A record that a caller may use, with the claim of its end if it has ended. Who looks on claims nothing: all of the output
+/// is unread to it, and it knows of no notice.
 pub struct Opened<W: Clone> {
+    pub standing: Standing,
     pub snapshot: TaskSnapshot,
     pub work: W,
     pub unread: Vec<Stretch>,
@@ -75,9 +79,9 @@ impl<W: Clone> Ledger<W> {
     /// Opens a record to tell what it holds: if it has ended, the end is claimed.
     pub fn open(self: &Arc<Self>, id: &TaskId, caller: Option<&SessionId>) -> Result<Opened<W>, AccessError> {
         self.look(|table| {
-            let record = table.access(id, caller)?;
+            let (record, standing) = table.access(id, caller)?;
             let told = record.is_terminal().then_some(Told::End);
-            Ok(self.opened(record, told))
+            Ok(self.opened(record, standing, told))
         })
     }
 
@@ -88,38 +92,50 @@ impl<W: Clone> Ledger<W> {
         caller: Option<&SessionId>,
     ) -> Result<Opened<W>, AccessError> {
         self.look(|table| {
-            let record = table.access(id, caller)?;
-            Ok(self.opened(record, Some(Told::End)))
+            let (record, standing) = table.access(id, caller)?;
+            Ok(self.opened(record, standing, Some(Told::End)))
         })
     }
 
     /// Asks for an end. The kill is claimed before the hook is called, so an end that the hook brings about is owed
-    /// to who tells of the kill; it is abandoned when the hook refuses, and the record is as it was.
+    /// to who tells of the kill; it is abandoned when the hook refuses, and the record is as it was. The kill of one who
+    /// looks on is no news of the owner's own doing: nothing is claimed, and its cause says whose it was.
     pub fn kill<E>(
         self: &Arc<Self>,
         id: &TaskId,
         caller: Option<&SessionId>,
-        request: &CancelRequest,
-        hook: impl FnOnce(&W) -> Result<(), E>,
+        reason: Option<&str>,
+        hook: impl FnOnce(&W, &CancelRequest) -> Result<(), E>,
     ) -> Result<Result<Killed<W>, E>, AccessError> {
-        let (opened, was_terminal, first) = self.look(|table| {
-            let record = table.access(id, caller)?;
+        let (opened, request, first) = self.look(|table| {
+            let (record, standing) = table.access(id, caller)?;
+            let request = CancelRequest {
+                cause: match standing {
+                    Standing::Own => Cause::Caller,
+                    Standing::Above => Cause::Ancestor,
+                },
+                reason: reason.map(str::to_owned),
+            };
             if record.is_terminal() {
-                return Ok((self.opened(record, Some(Told::End)), true, false));
+                return Ok((self.opened(record, standing, Some(Told::End)), request, None));
             }
             let first = record.ask(request.clone());
-            Ok((self.opened(record, Some(Told::Kill)), false, first))
+            Ok((
+                self.opened(record, standing, Some(Told::Kill)),
+                request,
+                Some(first),
+            ))
         })?;
-        if was_terminal {
+        let Some(first) = first else {
             return Ok(Ok(Killed::AlreadyFinished(opened)));
-        }
+        };
         let Opened {
             work,
             snapshot,
             claim,
             ..
         } = opened;
-        if let Err(error) = hook(&work) {
+        if let Err(error) = hook(&work, &request) {
             if first {
                 self.look(|table| table.record(id).map(|record| record.unask()));
             }
@@ -129,7 +145,7 @@ impl<W: Clone> Ledger<W> {
         let now = self.change(|table| {
             table.stop(id);
             let record = table.record(id)?;
-            record.ask(request.clone());
+            record.ask(request);
             Some(record.snapshot())
         });
         let snapshot = now.unwrap_or(snapshot);
@@ -140,16 +156,21 @@ impl<W: Clone> Ledger<W> {
         }))
     }
 
-    fn opened(self: &Arc<Self>, record: &mut super::Record<W>, told: Option<Told>) -> Opened<W> {
+    fn opened(self: &Arc<Self>, record: &mut Record<W>, standing: Standing, told: Option<Told>) -> Opened<W> {
+        let (told, unread, announced) = match standing {
+            Standing::Own => (told, record.cursor.unread(), record.is_announced()),
+            Standing::Above => (None, vec![Stretch::WHOLE], false),
+        };
         if let Some(told) = told {
             record.claim(told);
         }
         Opened {
+            standing,
             snapshot: record.snapshot(),
             work: record.work.clone(),
-            unread: record.cursor.unread(),
+            unread,
             final_output: record.final_output().map(str::to_owned),
-            announced: record.is_announced(),
+            announced,
             claim: Claim::new(self.clone(), record.id.clone(), told),
         }
     }

@@ -23,6 +23,8 @@ mod sync;
 mod table;
 mod teardown;
 
+use std::sync::Arc;
+
 use dsh_agent::{Agent, InstanceId};
 use dsh_session::SessionId;
 
@@ -31,25 +33,28 @@ use crate::snapshot::TaskSnapshot;
 pub use claim::Claim;
 pub use cursor::{Cursor, Range, Stretch};
 pub use ledger::{Killed, Ledger, Opened};
-pub use record::{Dispatched, Facts, OWNER_DISPOSED, Record, Told, Verdict};
+pub use record::{Dispatched, Facts, OWNER_DISPOSED, Record, Standing, Told, Verdict};
 pub use reservation::{Admission, Cleanup, Committed, Refused, Reservation};
 pub use restore::{Ended, News};
 pub use sync::Mutex;
 pub use table::{Bucket, Life, Limits, Table};
 pub use teardown::Ending;
 
-/// Whose a task is: the exact instance for its life, the session for access.
+/// Whose a task is: the exact instance for its life, the sessions for access.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     pub instance: InstanceId,
     pub session: SessionId,
+    /// Those that look on: of the agents that it works for.
+    pub above: Arc<[SessionId]>,
 }
 
 impl Owner {
-    pub fn of(agent: &Agent) -> Self {
+    pub fn of(agent: &Agent, above: Arc<[SessionId]>) -> Self {
         Self {
             instance: agent.instance(),
             session: agent.id().clone(),
+            above,
         }
     }
 }

@@ -8,6 +8,8 @@
 //!    torn down. Setting it emits the one done event.
 //! 4. Every claim that was counted is taken back exactly once, by its delivery or by its abandonment.
 
+use dsh_session::SessionId;
+
 use crate::{
     id::{Kind, TaskId},
     outcome::{CancelRequest, Cause, Outcome, OutcomeStatus, Survivor},
@@ -32,6 +34,15 @@ pub enum Told {
     End,
     /// That its end was asked for.
     Kill,
+}
+
+/// How a caller stands to a task that it may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is the caller's, or nobody's.
+    Own,
+    /// It is of somebody who works for the caller. The caller looks on: it takes no output from the owner, and no news.
+    Above,
 }
 
 /// Who decided how a task ended.
@@ -117,6 +128,16 @@ impl<W> Record<W> {
         self.told = true;
         self.announced = true;
         self.dispatched = Some(Dispatched::Over);
+    }
+
+    /// How this caller stands to it; nothing for one that may not use it.
+    pub fn standing(&self, caller: Option<&SessionId>) -> Option<Standing> {
+        match (&self.owner, caller) {
+            (None, _) => Some(Standing::Own),
+            (Some(owner), Some(caller)) if owner.session == *caller => Some(Standing::Own),
+            (Some(owner), Some(caller)) if owner.above.contains(caller) => Some(Standing::Above),
+            (Some(_), _) => None,
+        }
     }
 
     pub fn is_terminal(&self) -> bool {
@@ -290,6 +311,7 @@ impl End {
 fn cause_text(cause: &Cause, words: Vocabulary) -> Option<String> {
     match cause {
         Cause::Caller => None,
+        Cause::Ancestor => Some("killed by parent agent".to_owned()),
         Cause::OwnerDisposed => Some(OWNER_DISPOSED.to_owned()),
         Cause::ServiceDisposed => Some(words.service_disposed().to_owned()),
         Cause::Deadline(ms) => Some(format!("timed out after {ms}ms")),

@@ -12,7 +12,9 @@ use crate::{
     vocabulary::{RunningTask, Vocabulary},
 };
 
-use super::{Dispatched, Effect, Ended, Facts, News, Owner, Record, Told, Verdict, ordinals::Ordinals};
+use super::{
+    Dispatched, Effect, Ended, Facts, News, Owner, Record, Standing, Told, Verdict, ordinals::Ordinals,
+};
 
 /// What the core is configured with.
 #[derive(Debug, Clone)]
@@ -135,8 +137,12 @@ impl<W: Clone> Table<W> {
         self.announce(&key);
     }
 
-    /// The record, if this caller may use it.
-    pub fn access(&mut self, id: &TaskId, caller: Option<&SessionId>) -> Result<&mut Record<W>, AccessError> {
+    /// The record, if this caller may use it, and how it stands to it.
+    pub fn access(
+        &mut self,
+        id: &TaskId,
+        caller: Option<&SessionId>,
+    ) -> Result<(&mut Record<W>, Standing), AccessError> {
         let vocabulary = self.limits.vocabulary;
         let id = id.clone();
         let earlier = caller.and_then(|session| self.index.get(&earlier_key(&id, session)));
@@ -147,17 +153,19 @@ impl<W: Clone> Table<W> {
             if self.records().any(|record| record.name == id) {
                 return Err(AccessError::Foreign { vocabulary, id });
             }
-            let known = self.visible(caller).map(|record| record.name.clone()).collect();
+            let known = self.reachable(caller).map(|record| record.name.clone()).collect();
             return Err(AccessError::Unknown {
                 vocabulary,
                 id,
                 known,
             });
         };
-        match self.records.get_mut(&at) {
-            Some(record) if is_visible(record, caller) => Ok(record),
-            _ => Err(AccessError::Foreign { vocabulary, id }),
-        }
+        let record = self.records.get_mut(&at);
+        let used = record.and_then(|record| {
+            let standing = record.standing(caller)?;
+            Some((record, standing))
+        });
+        used.ok_or(AccessError::Foreign { vocabulary, id })
     }
 
     pub fn record(&mut self, id: &TaskId) -> Option<&mut Record<W>> {
@@ -169,8 +177,16 @@ impl<W: Clone> Table<W> {
         self.records.values()
     }
 
-    pub fn visible(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
-        self.records().filter(move |record| is_visible(record, caller))
+    /// The caller's own, and nobody's.
+    pub fn own(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
+        self.records()
+            .filter(move |record| record.standing(caller) == Some(Standing::Own))
+    }
+
+    /// All that the caller may use.
+    pub fn reachable(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
+        self.records()
+            .filter(move |record| record.standing(caller).is_some())
     }
 
     /// How much of its limit a bucket has used.
@@ -317,8 +333,4 @@ pub(super) fn earlier_key(id: &TaskId, session: &SessionId) -> TaskId {
 
 fn session(owner: &Option<Owner>) -> Option<&SessionId> {
     owner.as_ref().map(|owner| &owner.session)
-}
-
-fn is_visible<W>(record: &Record<W>, caller: Option<&SessionId>) -> bool {
-    record.owner.is_none() || session(&record.owner) == caller
 }

@@ -28,8 +28,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::{MAX_LIMIT, TasksConfig},
-    core::{Ledger, Limits},
+    config::{Access, MAX_LIMIT, TasksConfig},
+    core::{Ledger, Limits, Owner, Record},
     error::{AccessError, BoxError, InstallError},
     id::TaskId,
     snapshot::TaskSnapshot,
@@ -136,22 +136,29 @@ impl TaskRegistry {
     /// [`AccessError`] when the caller may not use it or it does not exist.
     pub fn get(&self, id: &TaskId, caller: Caller<'_>) -> Result<TaskSnapshot, AccessError> {
         let (snapshot, kept) = self.shared.ledger.look(|table| {
-            let record = table.access(id, session(caller))?;
+            let (record, _) = table.access(id, session(caller))?;
             Ok((record.snapshot(), record.work.clone()))
         })?;
         Ok(kept.complete(snapshot))
     }
 
-    /// The tasks the caller may use, its own and unowned ones, in the order of their registration.
+    /// The caller's own tasks and unowned ones, in the order of their registration.
     pub fn list(&self, caller: Caller<'_>) -> Vec<TaskSnapshot> {
-        let records: Vec<_> = self.shared.ledger.look(|table| {
-            let visible = table.visible(session(caller));
-            visible
-                .map(|record| (record.snapshot(), record.work.clone()))
-                .collect()
-        });
-        let complete = |(snapshot, kept): (TaskSnapshot, Kept)| kept.complete(snapshot);
-        records.into_iter().map(complete).collect()
+        let records = self
+            .shared
+            .ledger
+            .look(|table| table.own(session(caller)).map(seen).collect());
+        completed(records)
+    }
+
+    /// The tasks the caller may use: those of [`list`](Self::list) and, if [`Access`] says so, those of the agents that work
+    /// for it, in the order of their registration.
+    pub fn list_all(&self, caller: Caller<'_>) -> Vec<TaskSnapshot> {
+        let records = self
+            .shared
+            .ledger
+            .look(|table| table.reachable(session(caller)).map(seen).collect());
+        completed(records)
     }
 
     /// Opens the fence for the owners a control surface serves, until the scope closes or the handle is detached.
@@ -244,6 +251,15 @@ impl Shared {
         Ok(())
     }
 
+    /// Whose the tasks of an agent are, and who looks on.
+    fn owner(&self, agent: &Agent) -> Owner {
+        let above = match (self.config.access, &self.agents) {
+            (Access::OwnAndDescendants, Some(agents)) => sessions_above(agent, agents),
+            (Access::Own, _) | (_, None) => Vec::new(),
+        };
+        Owner::of(agent, above.into())
+    }
+
     /// Waits until `fact` holds; it is looked at whenever something has changed.
     async fn until(&self, fact: impl Fn(&Ledger<Kept>) -> bool) {
         let mut pulse = self.pulse.subscribe();
@@ -258,6 +274,35 @@ impl Shared {
     fn is_closing(&self) -> bool {
         self.scope.token().is_cancelled() || self.ledger.look(|table| table.is_closing())
     }
+}
+
+/// The sessions of the agents that one works for, the nearest first. A session that only continues another one works for
+/// nobody.
+fn sessions_above(agent: &Agent, agents: &AgentRegistry) -> Vec<SessionId> {
+    let parent = |agent: &Agent| {
+        let header = agent.session().header();
+        header
+            .parent_session
+            .clone()
+            .filter(|_| header.delegation_depth > 0)
+    };
+    let mut above = Vec::new();
+    let mut next = parent(agent);
+    // A header comes from a file, which may say anything.
+    while let Some(session) = next.filter(|session| !above.contains(session)) {
+        next = agents.get(&session).and_then(|agent| parent(&agent));
+        above.push(session);
+    }
+    above
+}
+
+fn seen(record: &Record<Kept>) -> (TaskSnapshot, Kept) {
+    (record.snapshot(), record.work.clone())
+}
+
+fn completed(records: Vec<(TaskSnapshot, Kept)>) -> Vec<TaskSnapshot> {
+    let complete = |(snapshot, kept): (TaskSnapshot, Kept)| kept.complete(snapshot);
+    records.into_iter().map(complete).collect()
 }
 
 fn session<'a>(caller: Caller<'a>) -> Option<&'a SessionId> {

@@ -5,7 +5,11 @@ use std::sync::PoisonError;
 use dsh_output::{OutputRead, OutputSource};
 use dsh_scope::contain;
 
-use crate::{core::Stretch, error::ReadError, id::TaskId};
+use crate::{
+    core::{Standing, Stretch},
+    error::ReadError,
+    id::TaskId,
+};
 
 use super::{Caller, Claim, Observation, TaskRead, TaskRegistry, session};
 
@@ -15,7 +19,8 @@ impl TaskRegistry {
     /// how much that is.
     ///
     /// The output is leased until the claim ends: a second reader goes on behind it, and what is not delivered is read
-    /// again, before anything newer.
+    /// again, before anything newer. A read of a task of somebody who works for the caller takes nothing: it shows all of the
+    /// output, every time.
     ///
     /// # Errors
     ///
@@ -26,18 +31,19 @@ impl TaskRegistry {
         let kept = ledger.look(|table| {
             table
                 .access(id, session(caller))
-                .map(|record| record.work.clone())
+                .map(|(record, _)| record.work.clone())
         })?;
         let turn = kept.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let mut opened = ledger.open(id, session(caller))?;
         let unread = std::mem::take(&mut opened.unread);
         let final_output = opened.final_output.take();
+        let standing = opened.standing;
         let (mut claim, snapshot, kept) = Claim::opened(opened);
         let text = match &kept.hooks.output {
             Some(source) => {
                 let taken = contain(|| take(source.as_ref(), &unread, max_bytes));
                 let (text, ranges) = taken.map_err(|panicked| ReadError::Source(panicked.to_string()))?;
-                for range in ranges {
+                for range in ranges.into_iter().filter(|_| standing == Standing::Own) {
                     claim.core().lease(range);
                 }
                 text
@@ -65,7 +71,7 @@ impl TaskRegistry {
         max_bytes: usize,
     ) -> Result<Observation, ReadError> {
         let (snapshot, kept, final_output) = self.shared.ledger.look(|table| {
-            let record = table.access(id, session(caller))?;
+            let (record, _) = table.access(id, session(caller))?;
             let output = record.final_output().map(str::to_owned);
             Ok::<_, ReadError>((record.snapshot(), record.work.clone(), output))
         })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dsh_agent::Agent;
 
 use crate::{
-    core::{Ended, Ending, News, Owner, Refused},
+    core::{Ended, Ending, News, Refused},
     error::StartError,
     id::{Kind, TaskId},
     outcome::Outcome,
@@ -74,7 +74,7 @@ impl TaskRegistry {
         let number = shared.number;
         shared
             .ledger
-            .restore(&Owner::of(owner), &tasks, shared.clock.now(), attach, |key| {
+            .restore(&shared.owner(owner), &tasks, shared.clock.now(), attach, |key| {
                 TaskParts::ended(key, owner, number)
             })
             .map_err(|refused| match refused {

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     config::MAX_LIMIT,
-    core::{Admission, Committed, Facts, Owner, Refused, Reservation, Verdict},
+    core::{Admission, Committed, Facts, Refused, Reservation, Verdict},
     error::StartError,
     id::{Kind, TaskId},
     outcome::Outcome,
@@ -102,7 +102,7 @@ impl Shared {
         admission: Admission,
     ) -> Result<Reservation<Kept>, StartError> {
         let vocabulary = self.config.vocabulary;
-        let key = owner.map(|agent| Owner::of(agent));
+        let key = owner.map(|agent| self.owner(agent));
         let attach = |cleanup| match owner {
             Some(owner) => teardown::attach(self, owner, cleanup),
             None => Ok(()),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dsh_tasks::{
-    CancelRequest, Cause, Outcome, TaskId, TaskStatus,
+    Outcome, TaskId, TaskStatus,
     core::{Killed, Mutex, Told, Verdict},
 };
 use loom::thread;
@@ -18,7 +18,7 @@ fn settle_and_a_delivered_kill() {
         let (tasks, id) = one_task();
         let settler = settler(&tasks, &id);
         let killed = tasks
-            .kill::<()>(&id, None, &asked(), |()| Ok(()))
+            .kill::<()>(&id, None, None, |(), _| Ok(()))
             .unwrap()
             .unwrap();
         let requested = match killed {
@@ -57,9 +57,9 @@ fn settle_and_a_kill_whose_hook_fails_or_whose_answer_is_lost() {
     every(|| {
         let (tasks, id) = one_task();
         let settler = settler(&tasks, &id);
-        let failed = tasks.kill(&id, None, &asked(), |()| Err(())).unwrap();
+        let failed = tasks.kill(&id, None, None, |(), _| Err(())).unwrap();
         drop(failed);
-        let lost = tasks.kill::<()>(&id, None, &asked(), |()| Ok(())).unwrap();
+        let lost = tasks.kill::<()>(&id, None, None, |(), _| Ok(())).unwrap();
         drop(lost);
         settler.join().unwrap();
         status(&tasks, &id) == TaskStatus::Killed && ends(&tasks) == [false]
@@ -196,13 +196,6 @@ fn settle_and_a_read_and_a_wait_abandoned_together() {
         reader.join().unwrap();
         ends(&tasks) == [false]
     });
-}
-
-fn asked() -> CancelRequest {
-    CancelRequest {
-        cause: Cause::Caller,
-        reason: None,
-    }
 }
 
 fn status(tasks: &Tasks, id: &TaskId) -> TaskStatus {

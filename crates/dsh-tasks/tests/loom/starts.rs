@@ -155,5 +155,9 @@ fn owner() -> Owner {
         };
         AgentRegistry::new().create(spec).unwrap().agent().instance()
     });
-    Owner { instance, session }
+    Owner {
+        instance,
+        session,
+        above: Arc::new([]),
+    }
 }

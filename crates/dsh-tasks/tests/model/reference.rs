@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use proptest_state_machine::ReferenceStateMachine;
 
 pub(crate) const LIMIT: usize = 3;
-/// Owners 0 and 1 are two instances of one session, 2 has its own, 3 stands for nobody.
+/// Owners 0 and 1 are two instances of one session, 2 has its own and works for that one, 3 stands for nobody.
 pub(crate) const OWNERS: usize = 4;
+pub(crate) const CHILD: usize = 2;
 pub(crate) const NOBODY: usize = 3;
 
 #[derive(Debug, Clone, Default)]
@@ -74,12 +75,22 @@ pub(crate) enum Step {
     Resolve(usize),
     /// With a hook that works, or fails.
     Kill(usize, bool),
+    /// By the session that the child works for.
+    LookOn(usize, Look),
     Deliver(usize),
     Abandon(usize),
     EndOwner(usize),
     Close,
     /// The end of an owner's disposal.
     Clear(usize),
+}
+
+/// What somebody does who looks on, and whether the model gets the result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Look {
+    Read(bool),
+    Wait(bool),
+    Kill(bool),
 }
 
 impl End {
@@ -239,7 +250,8 @@ impl ReferenceStateMachine for World {
                 (task.clone(), 1..5_usize).prop_map(|(task, n)| Step::Write(task, n)),
                 task.clone().prop_map(Step::Read),
                 task.clone().prop_map(Step::Wait),
-                (task, any::<bool>()).prop_map(|(task, works)| Step::Kill(task, works)),
+                (task.clone(), any::<bool>()).prop_map(|(task, works)| Step::Kill(task, works)),
+                (task, look()).prop_map(|(task, look)| Step::LookOn(task, look)),
             ];
             all.push((12, used.boxed()));
         }
@@ -275,6 +287,9 @@ impl ReferenceStateMachine for World {
             Step::Wait(task) => world.claim(task, Of::End, Vec::new()),
             Step::Resolve(claim) => world.resolve(claim),
             Step::Kill(task, works) => world.kill(task, works),
+            // Who looks on takes nothing from the owner: only a kill leaves a trace, and no claim.
+            Step::LookOn(task, Look::Kill(true)) => world.tasks[task].stopping |= world.is_live(task),
+            Step::LookOn(..) => {}
             Step::Deliver(claim) => world.end_claim(claim, true),
             Step::Abandon(claim) => world.end_claim(claim, false),
             Step::EndOwner(owner) => {
@@ -306,6 +321,7 @@ impl ReferenceStateMachine for World {
             Step::Settle(task, _) | Step::Read(task) | Step::Wait(task) | Step::Kill(task, _) => {
                 is_usable(task)
             }
+            Step::LookOn(task, _) => is_usable(task) && world.tasks[*task].owner == CHILD,
             Step::Write(task, _) => is_usable(task) && world.is_live(*task),
             Step::Deliver(claim) | Step::Abandon(claim) | Step::ReadAcross(claim) => held(claim).is_some(),
             Step::Resolve(claim) => held(claim).is_some_and(|claim| claim.of != Of::Kill),
@@ -313,4 +329,12 @@ impl ReferenceStateMachine for World {
             Step::Clear(owner) => world.gone[*owner] && world.used(*owner) == 0,
         }
     }
+}
+
+fn look() -> impl Strategy<Value = Look> {
+    prop_oneof![
+        any::<bool>().prop_map(Look::Read),
+        any::<bool>().prop_map(Look::Wait),
+        any::<bool>().prop_map(Look::Kill),
+    ]
 }

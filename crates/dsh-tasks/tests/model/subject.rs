@@ -11,13 +11,13 @@ use dsh_session::SessionId;
 use dsh_tasks::{
     CancelRequest, Cause, Kind, Outcome, Survivor, TaskId, Vocabulary,
     core::{
-        Admission, Claim, Committed, Dispatched, Effect, Ending, Facts, Killed, Ledger, Limits, Owner,
-        Verdict,
+        Admission, Claim, Committed, Dispatched, Effect, Ending, Facts, Killed, Ledger, Limits, Opened,
+        Owner, Record, Standing, Verdict,
     },
 };
 use proptest_state_machine::StateMachineTest;
 
-use crate::reference::{Byte, End, LIMIT, NOBODY, OWNERS, Step, World};
+use crate::reference::{Byte, CHILD, End, LIMIT, Look, NOBODY, OWNERS, Step, World};
 
 pub(crate) struct Subject {
     ledger: Arc<Ledger<()>>,
@@ -110,6 +110,7 @@ impl Subject {
                 self.claims[at] = Some(claim);
             }
             Step::Kill(task, works) => self.kill(task, works),
+            Step::LookOn(task, look) => self.look_on(task, look),
             Step::Deliver(at) => {
                 self.claims[at].take().unwrap().deliver();
             }
@@ -160,19 +161,52 @@ impl Subject {
     fn kill(&mut self, task: usize, works: bool) {
         let id = self.ids[task].clone();
         let caller = self.caller(&id);
-        let request = CancelRequest {
-            cause: Cause::Caller,
-            reason: None,
+        let hook = |(): &(), request: &CancelRequest| {
+            assert_eq!(request.cause, Cause::Caller);
+            if works { Ok(()) } else { Err(()) }
         };
-        let hook = |()| if works { Ok(()) } else { Err(()) };
-        match self
-            .ledger
-            .kill(&id, caller.as_ref(), &request, |()| hook(()))
-            .unwrap()
-        {
+        match self.ledger.kill(&id, caller.as_ref(), None, hook).unwrap() {
             Ok(Killed::Requested { claim, .. }) => self.claims.push(Some(claim)),
             Ok(Killed::AlreadyFinished(opened)) => self.claims.push(Some(opened.claim)),
             Err(()) => {}
+        }
+    }
+
+    /// The world says that nothing comes of this but the kill itself.
+    fn look_on(&mut self, task: usize, look: Look) {
+        let (id, above) = (self.ids[task].clone(), Some(SessionId::new("a")));
+        let (claim, delivered) = match look {
+            Look::Read(delivered) => {
+                let Opened {
+                    standing,
+                    unread,
+                    claim,
+                    ..
+                } = self.ledger.open(&id, above.as_ref()).unwrap();
+                assert_eq!(
+                    (standing, unread[0].start, unread[0].end),
+                    (Standing::Above, 0, None)
+                );
+                (claim, delivered)
+            }
+            Look::Wait(delivered) => {
+                let waiting = self.ledger.open_waiting(&id, above.as_ref()).unwrap();
+                (waiting.claim.resolve().1, delivered)
+            }
+            Look::Kill(works) => {
+                let hook = |(): &(), request: &CancelRequest| {
+                    assert_eq!(request.cause, Cause::Ancestor);
+                    if works { Ok(()) } else { Err(()) }
+                };
+                match self.ledger.kill(&id, above.as_ref(), None, hook).unwrap() {
+                    Ok(Killed::Requested { claim, .. }) => (claim, true),
+                    Ok(Killed::AlreadyFinished(opened)) => (opened.claim, true),
+                    Err(()) => return,
+                }
+            }
+        };
+        if delivered {
+            claim.deliver();
         }
     }
 
@@ -254,15 +288,23 @@ impl Subject {
 
     fn check_visible(&self, world: &World, caller: usize) {
         let session = owner_of(caller).map(|owner| owner.session);
-        let visible: Vec<TaskId> = self.ledger.look(|table| {
-            let visible = table.visible(session.as_ref());
-            visible.map(|record| record.id.clone()).collect()
+        let ids = |records: &mut dyn Iterator<Item = &Record<()>>| -> Vec<TaskId> {
+            records.map(|record| record.id.clone()).collect()
+        };
+        let (own, reachable) = self.ledger.look(|table| {
+            let own = ids(&mut table.own(session.as_ref()));
+            (own, ids(&mut table.reachable(session.as_ref())))
         });
-        let is_visible = |owner: usize| owner == NOBODY || owner_of(owner).map(|o| o.session) == session;
-        let tasks = world.tasks.iter().zip(&self.ids);
-        let expected = tasks.filter(|(task, _)| !task.dropped && is_visible(task.owner));
-        let expected: Vec<TaskId> = expected.map(|(_, id)| id.clone()).collect();
-        assert_eq!(visible, expected, "visible to owner {caller}");
+        let is_own = |owner: usize| owner == NOBODY || owner_of(owner).map(|o| o.session) == session;
+        let is_below = |owner: usize| owner == CHILD && caller < CHILD;
+        let expected = |is_in: &dyn Fn(usize) -> bool| -> Vec<TaskId> {
+            let tasks = world.tasks.iter().zip(&self.ids);
+            let seen = tasks.filter(|(task, _)| !task.dropped && is_in(task.owner));
+            seen.map(|(_, id)| id.clone()).collect()
+        };
+        assert_eq!(own, expected(&is_own), "of owner {caller}");
+        let all = expected(&|owner| is_own(owner) || is_below(owner));
+        assert_eq!(reachable, all, "within reach of owner {caller}");
     }
 
     fn caller(&self, id: &TaskId) -> Option<SessionId> {
@@ -288,7 +330,13 @@ fn owner_of(owner: usize) -> Option<Owner> {
     Some(Owner {
         instance: instance(owner)?,
         session: SessionId::new(*session),
+        above: above(owner),
     })
+}
+
+fn above(owner: usize) -> Arc<[SessionId]> {
+    let above = (owner == CHILD).then(|| SessionId::new("a"));
+    above.into_iter().collect()
 }
 
 fn instance(owner: usize) -> Option<InstanceId> {

@@ -10,6 +10,7 @@ mod kill;
 mod reads;
 mod wait;
 
+mod descendants;
 mod isolation;
 mod restored;
 

@@ -8,6 +8,7 @@
 mod support;
 
 mod control;
+mod descendants;
 mod exactly_once;
 mod install;
 mod notices;
