@@ -56,6 +56,10 @@ impl BashTool {
         }
         .text();
         let mut value = value(&result);
+        if let ShellExit::Unseen { .. } = result.exit {
+            // Nobody knows how it ended, so nobody may take it for a success; nothing of it was adopted.
+            return Ok(ToolOutput::text(text).value(value).failed());
+        }
         let Some(Adopted { id, word, unheard }) = adopted else {
             return Ok(ToolOutput::text(text).value(value));
         };

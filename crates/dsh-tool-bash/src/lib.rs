@@ -6,8 +6,9 @@
 //! # Contract
 //!
 //! - **Foreground.** The result is the text that [`dsh_bash::run`] led to: output, then one line per finding, the exit
-//!   last. A nonzero exit, a signal and a timeout are results; [`parse_exit`] reads the exit back. A cancelled call ends
-//!   the whole tree first and is an error.
+//!   last. A nonzero exit, a signal and a timeout are results; [`parse_exit`] reads the exit back. An exit that nobody saw
+//!   (`[guard lost; tree seen empty]`) is a failed result with the same text. A cancelled call ends the whole tree first
+//!   and is an error.
 //!   The file that a long result names stays for the next 19 long ones, or for fewer if together they have more than
 //!   256 MiB, or until the tool goes.
 //! - **Background.** The process is started inside the registry's reservation: a refused start has started nothing. The

@@ -36,7 +36,7 @@ impl From<ToolOutput> for ToolResult {
     fn from(output: ToolOutput) -> ToolResult {
         ToolResult {
             content: output.content,
-            is_error: false,
+            is_error: output.is_error,
             error: None,
             value: output.value,
             deliveries: output.deliveries.into(),

@@ -118,13 +118,15 @@ pub struct ToolContext {
     pub call_id: CallId,
 }
 
-/// What a body returns on success.
+/// What a body returns when it has a result to show.
 #[derive(Debug, Default)]
 pub struct ToolOutput {
     /// What the model sees.
     pub content: Vec<ContentBlock>,
     /// The same result for programs.
     pub value: Option<Value>,
+    /// Whether the call failed all the same: a [`ToolError`] has a message only.
+    pub is_error: bool,
     /// What becomes true once the model has the result.
     pub deliveries: Vec<Delivery>,
 }
@@ -142,6 +144,13 @@ impl ToolOutput {
     #[must_use]
     pub fn value(mut self, value: Value) -> ToolOutput {
         self.value = Some(value);
+        self
+    }
+
+    /// Says that the call failed. The text stays as it is.
+    #[must_use]
+    pub fn failed(mut self) -> ToolOutput {
+        self.is_error = true;
         self
     }
 

@@ -133,7 +133,7 @@ async fn a_foreground_command_that_kills_its_guard_is_told_with_what_was_found()
     let reply = server
         .bash("setsid sleep 60 & echo $! > child; echo before; kill -9 $PPID; sleep 60")
         .await;
-    assert_eq!(reply.ok(), "before\n[guard lost; tree seen empty]");
+    assert_eq!(reply.error(), "before\n[guard lost; tree seen empty]");
     assert!(is_gone(server.room.pid("child").await));
     assert_eq!(server.bash("echo next").await.ok(), "next\n");
     server.close().await;
@@ -161,9 +161,10 @@ async fn an_end_that_nobody_could_see_is_told_as_not_proven() {
                    kill -9 $PPID $supervisor; kill -9 $$";
     let reply = server.bash(command).await;
     // Whoever was seen just before it went is named; where commands have cgroups, the end was seen all the same.
-    let is_told = reply.ok() == "(no output)\n[guard lost; end of the tree not proven]"
-        || reply.ok() == "(no output)\n[guard lost; cgroup seen empty, end of the tree not proven]"
-        || reply.ok().contains(" survived: ") && reply.ok().ends_with("\n[guard lost]");
+    let said = reply.error();
+    let is_told = said == "(no output)\n[guard lost; end of the tree not proven]"
+        || said == "(no output)\n[guard lost; cgroup seen empty, end of the tree not proven]"
+        || said.contains(" survived: ") && said.ends_with("\n[guard lost]");
     assert!(is_told, "{reply:?}");
     assert_eq!(server.list().await.ok(), "(no background tasks)");
     assert_eq!(server.bash("echo next").await.ok(), "next\n");

@@ -98,7 +98,13 @@ async fn a_lost_guard_and_who_it_left_are_in_the_foreground_result() {
         let process = Process::new();
         let harness = harness(&process);
         process.end(unseen(found), survivors);
-        assert_eq!(harness.foreground("make").await, text);
+        let result = harness
+            .call(json!({ "command": "make", "description": "x" }))
+            .await;
+        assert_eq!(result.single_text().unwrap(), text);
+        assert!(result.is_error, "nobody may take it for a success");
+        let value = result.value.unwrap();
+        assert_eq!((&value["exitCode"], &value["signal"]), (&json!(null), &json!(null)));
         assert!(harness.tasks.list(Some(harness.owner.agent())).is_empty());
     }
 }
