@@ -6,7 +6,7 @@ use std::time::Duration;
 use dsh_bash::{BashProcess, EndReason, Member, Pipe, ShellEnd, ShellExit};
 use dsh_output::Stream;
 use dsh_scope::within;
-use dsh_subprocess::{Launcher, LeaderExit, ProcessSpec, ProcessTree, Proof, Spawned, TreeEnd};
+use dsh_subprocess::{Launcher, LeaderExit, Limits, ProcessSpec, ProcessTree, Proof, Spawned, TreeEnd};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +36,7 @@ pub(crate) async fn drive(
 ) {
     let _total = EndOnDrop(Arc::clone(&process));
     let directory = spec.cwd.clone();
+    let limits = spec.limits;
     let starting = launcher.spawn(spec);
     match started(starting, &process, &stop, &hurry, bounds.grace).await {
         Some(Ok(Spawned {
@@ -51,6 +52,7 @@ pub(crate) async fn drive(
                 stop,
                 hurry,
                 bounds,
+                limits,
                 ending: Ending::NotAsked,
             }
             .run()
@@ -99,6 +101,7 @@ struct Driver {
     stop: CancellationToken,
     hurry: CancellationToken,
     bounds: Bounds,
+    limits: Limits,
     ending: Ending,
 }
 
@@ -134,7 +137,7 @@ impl Driver {
 
         let end = self.meanwhile(tree.ended()).await;
         let exit = proven_exit(shell.exit.clone(), &end);
-        let limits_reached = end.limits_reached.iter().map(ToString::to_string).collect();
+        let limits_reached = limits_reached(&end);
         let survivors: Vec<_> = end.survivors.into_iter().map(member).collect();
         // Whoever holds a pipe that was already given up on was not a member then; it is not waited for again.
         let closed = match shell.pipe {
@@ -180,9 +183,29 @@ impl Driver {
                     (false, true) => Pipe::HeldOutside,
                     (false, false) => Pipe::HeldByMember,
                 };
-                return ShellEnd { exit, left, pipe };
+                let limits_reached = if left.is_empty() {
+                    self.limits_reached_by_now().await
+                } else {
+                    Vec::new()
+                };
+                return ShellEnd {
+                    exit,
+                    left,
+                    limits_reached,
+                    pipe,
+                };
             }
         }
+    }
+
+    /// What the end of a tree without members tells of its limits: it comes at once. Nobody waits for it without limits.
+    async fn limits_reached_by_now(&mut self) -> Vec<String> {
+        if self.limits.is_none() {
+            return Vec::new();
+        }
+        let tree = Arc::clone(&self.tree);
+        let end = self.meanwhile(within(LINGER, tree.ended())).await;
+        end.as_ref().map(limits_reached).unwrap_or_default()
     }
 
     /// Who is alive, and still is after a moment: a member that is just going is not left behind.
@@ -278,6 +301,10 @@ async fn leader_exit(tree: &ProcessTree) -> Option<LeaderExit> {
         exit = tree.leader_exit() => Some(exit),
         end = tree.ended() => end.leader,
     }
+}
+
+fn limits_reached(end: &TreeEnd) -> Vec<String> {
+    end.limits_reached.iter().map(ToString::to_string).collect()
 }
 
 fn shell_exit(exit: Option<LeaderExit>) -> ShellExit {

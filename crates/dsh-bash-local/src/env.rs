@@ -21,6 +21,14 @@ const OVERRIDES: [(&str, &str); 5] = [
 /// could also bring back whatever was scrubbed.
 const SHELL_START: [&str; 3] = ["BASH_ENV", "SHELLOPTS", "BASHOPTS"];
 
+impl LocalBashConfig {
+    /// What is left of this program's environment without credentials and without what only the harness sets: what a
+    /// command gets under this configuration, and what any other child should get.
+    pub fn environment(&self) -> Vec<(OsString, OsString)> {
+        scrubbed(std::env::vars_os(), self)
+    }
+}
+
 /// What is left of `ambient` after the scrub. The same for every command.
 pub(crate) fn scrubbed(
     ambient: impl IntoIterator<Item = (OsString, OsString)>,

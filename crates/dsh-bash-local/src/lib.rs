@@ -10,8 +10,9 @@
 //! - **Level.** [`LocalBash::with_launcher`] says whether commands run in process groups or under guards, which decides
 //!   what belongs to a process (a `setsid` child does under a guard) and what its end proves.
 //! - **Limits.** `memory_limit_bytes` and `pids_limit` hold for all processes of one command together. Where they cannot
-//!   be held, the executor is not installed: nothing runs without the limits it was to have. An end in the background
-//!   says which of them was reached.
+//!   be held, the executor is not installed: nothing runs without the limits it was to have. The end says
+//!   which of them was reached, in the background and in the foreground; where a command has left something running, the
+//!   end of that does.
 //! - **Refused at the call**, with nothing started: a blank command or one with a NUL byte, without a guard a command
 //!   longer than one argument of a process may be ([`MAX_COMMAND_BYTES`]), a directory that is missing, is no directory or may not be
 //!   entered. What goes wrong later ends the process with `spawn failed: …`, which its output says, too.

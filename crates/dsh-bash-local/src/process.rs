@@ -91,12 +91,13 @@ impl LocalProcess {
                 exit: exit.clone(),
                 asked: shared.asked.clone(),
                 survivors,
-                limits_reached,
+                limits_reached: limits_reached.clone(),
                 pipe,
             };
             let shell = shell.unwrap_or(ShellEnd {
                 exit,
                 left: Vec::new(),
+                limits_reached,
                 pipe,
             });
             shared.stage = Stage::Ended { shell, end };

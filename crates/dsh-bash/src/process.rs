@@ -114,6 +114,9 @@ pub struct ShellEnd {
     pub exit: ShellExit,
     /// Who of its tree lives on.
     pub left: Vec<Member>,
+    /// The limits that the tree ran into, as in [`End::limits_reached`]. Empty while somebody of it lives on: its end
+    /// tells them.
+    pub limits_reached: Vec<String>,
     /// Whether the output is complete.
     pub pipe: Pipe,
 }

@@ -31,6 +31,8 @@ pub struct RunResult {
     pub left: Vec<Member>,
     /// Who could not be ended by a cut, or was seen alive when the exit was not seen.
     pub survivors: Vec<Member>,
+    /// The limits that the tree ran into, in words. Empty while something of it is left: its end tells them.
+    pub limits_reached: Vec<String>,
     /// Whether the output is complete.
     pub pipe: Pipe,
     /// The process itself, to be handed on when something is left of it.
@@ -54,6 +56,7 @@ impl fmt::Debug for RunResult {
             .field("cut", &self.cut)
             .field("left", &self.left)
             .field("survivors", &self.survivors)
+            .field("limits_reached", &self.limits_reached)
             .field("pipe", &self.pipe)
             .finish_non_exhaustive()
     }
@@ -129,6 +132,7 @@ pub async fn run(
         told,
         left: finish.left,
         survivors: finish.survivors,
+        limits_reached: finish.limits_reached,
         pipe: finish.pipe,
         process,
     })
@@ -155,6 +159,7 @@ struct Finish {
     exit: ShellExit,
     left: Vec<Member>,
     survivors: Vec<Member>,
+    limits_reached: Vec<String>,
     pipe: Pipe,
 }
 
@@ -176,13 +181,19 @@ async fn finish(
 
 /// Where the foreground returns by itself: at the end of the shell or, if nobody saw that, of the tree.
 async fn shell_finish(process: &dyn BashProcess) -> Finish {
-    let ShellEnd { exit, left, pipe } = process.shell_ended().await;
+    let ShellEnd {
+        exit,
+        left,
+        limits_reached,
+        pipe,
+    } = process.shell_ended().await;
     match exit {
         ShellExit::Unseen { .. } => process.ended().await.into(),
         ShellExit::Code(_) | ShellExit::Signal { .. } | ShellExit::Failed { .. } => Finish {
             exit,
             left,
             survivors: Vec::new(),
+            limits_reached,
             pipe,
         },
     }
@@ -194,6 +205,7 @@ impl From<End> for Finish {
             exit: end.exit,
             left: Vec::new(),
             survivors: end.survivors,
+            limits_reached: end.limits_reached,
             pipe: end.pipe,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dsh_bash::{BashProcess, BashRequest, Cut, EndReason, Member, RunResult, ShellExit, run};
+use dsh_bash::{BashProcess, BashRequest, Cut, End, EndReason, RunResult, ShellExit, run};
 use dsh_output::{OutputSource, Rendering, StreamText};
 use dsh_tasks::{StartSpec, TaskId, TaskRegistry};
 use dsh_tools::{Delivery, ToolContext, ToolError, ToolOutput};
@@ -43,10 +43,9 @@ impl BashTool {
         };
         // Laying the text out may have started the file.
         self.kept.keep(result.process.output());
-        let (left, adopted) = self.leftover(&spec.command, &result, ctx).await;
-        let mut notes = Vec::new();
-        notes.extend(left);
+        let (mut notes, adopted) = self.leftover(&spec.command, &result, ctx).await;
         notes.extend(survived(result.survivors.clone()));
+        notes.extend(result.limits_reached.iter().cloned());
         notes.extend(pipe_note(result.pipe));
         let text = Report {
             body,
@@ -74,9 +73,9 @@ impl BashTool {
         command: &str,
         result: &RunResult,
         ctx: &ToolContext,
-    ) -> (Option<String>, Option<Adopted>) {
+    ) -> (Vec<String>, Option<Adopted>) {
         if result.left.is_empty() {
-            return (None, None);
+            return (Vec::new(), None);
         }
         let count = processes(result.left.len());
         let keeper = self
@@ -84,7 +83,7 @@ impl BashTool {
             .tasks()
             .filter(|tasks| tasks.serves(ctx.caller.as_ref()));
         let adopted = match (self.leftover_setting(), keeper) {
-            (Leftover::Leave, _) => return (Some(format!("{count} still running")), None),
+            (Leftover::Leave, _) => return (vec![format!("{count} still running")], None),
             (Leftover::Adopt, Some(tasks)) => {
                 let id = self.adopt(tasks, command, result, ctx);
                 id.map(|id| (id, tasks))
@@ -92,14 +91,15 @@ impl BashTool {
             (Leftover::Adopt, None) | (Leftover::End, _) => None,
         };
         let Some((id, tasks)) = adopted else {
-            let survivors = end(&result.process).await;
-            let note = survived(survivors).unwrap_or_else(|| format!("{count} left running, now ended"));
-            return (Some(note), None);
+            let end = end(&result.process).await;
+            let note = survived(end.survivors).unwrap_or_else(|| format!("{count} left running, now ended"));
+            let notes = std::iter::once(note).chain(end.limits_reached);
+            return (notes.collect(), None);
         };
         let word = tasks.vocabulary().word();
         let note = format!("{count} still running; adopted as background {word} {id}");
         let unheard = end_if_unheard(tasks, &id, ctx.caller.as_ref());
-        (Some(note), Some(Adopted { id, word, unheard }))
+        (vec![note], Some(Adopted { id, word, unheard }))
     }
 
     /// Makes the caller the owner of what is left; `None` if the registry will not have it.
@@ -131,10 +131,10 @@ struct Adopted {
     unheard: Delivery,
 }
 
-/// Ends what is left of a process; who survived it.
-async fn end(process: &Arc<dyn BashProcess>) -> Vec<Member> {
+/// Ends what is left of a process.
+async fn end(process: &Arc<dyn BashProcess>) -> End {
     process.terminate(EndReason::Asked);
-    process.ended().await.survivors
+    process.ended().await
 }
 
 /// The result for programs.

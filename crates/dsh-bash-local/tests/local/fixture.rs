@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dsh_bash::{BashExecutor, BashProcess, BashRequest, RunError, RunResult, run};
-use dsh_bash_local::{LocalBash, LocalBashConfig};
+use dsh_bash_local::{InstallError, LocalBash, LocalBashConfig};
 use dsh_output::{OutputSource, Rendering};
 use dsh_scope::Scope;
 use dsh_subprocess::{Cgroups, GuardConfig, Launcher};
@@ -38,6 +38,10 @@ impl Fixture {
     }
 
     pub(crate) fn guarded_with(cgroups: Cgroups) -> Self {
+        Self::try_guarded(cgroups, config()).unwrap()
+    }
+
+    pub(crate) fn try_guarded(cgroups: Cgroups, config: LocalBashConfig) -> Result<Self, InstallError> {
         let Some(helper) = std::env::var_os("DSH_GUARD") else {
             panic!(
                 "DSH_GUARD must name the helper: `cargo build -p dsh-subprocess --bin dsh-guard`, then the \
@@ -46,12 +50,12 @@ impl Fixture {
         };
         let scope = Scope::root("test");
         let launcher = Launcher::guarded(GuardConfig::helper(helper).cgroups(cgroups)).unwrap();
-        let bash = LocalBash::with_launcher(&scope, config(), launcher).unwrap();
-        Self {
+        let bash = LocalBash::with_launcher(&scope, config, launcher)?;
+        Ok(Self {
             scope,
             bash,
             dir: tempfile::tempdir().unwrap(),
-        }
+        })
     }
 
     pub(crate) fn with(config: LocalBashConfig) -> Self {

@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use dsh_bash::{Asked, EndReason, Found, Pipe, ShellExit};
+use dsh_bash_local::{InstallError, LocalBashConfig};
 use dsh_subprocess::Cgroups;
 use dsh_testkit::eventually;
+use dsh_testkit::namespace::not_run;
 use dsh_testkit::process::{Marker, is_gone};
 
-use crate::fixture::{Fixture, pid_in, said, text};
+use crate::fixture::{Fixture, config, pid_in, said, text};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_of_its_own_is_left_in_the_tree_and_ended_with_it() {
@@ -148,4 +150,23 @@ async fn late_output_of_a_daemon_arrives() {
     let end = process.ended().await;
     assert_eq!((end.exit, end.pipe), (ShellExit::Code(0), Pipe::Closed));
     assert_eq!(text(&*process), "early\nlate\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_that_was_reached_is_told_with_the_exit_of_the_shell() {
+    let config = LocalBashConfig {
+        pids_limit: Some(16.0),
+        ..config()
+    };
+    let fixture = match Fixture::try_guarded(Cgroups::Auto, config) {
+        Ok(fixture) => fixture,
+        Err(InstallError::Limits(missing)) => {
+            let test = std::thread::current();
+            return not_run(test.name().unwrap(), &missing.to_string());
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let command = "for i in {1..40}; do sleep 1 & done; kill -9 $(jobs -p); wait";
+    let result = fixture.run(command).await;
+    assert_eq!(result.limits_reached, ["limit of 16 processes reached"]);
 }

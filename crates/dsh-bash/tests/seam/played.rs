@@ -113,6 +113,7 @@ impl Process {
             state.1 = Some(ShellEnd {
                 exit,
                 left,
+                limits_reached: Vec::new(),
                 pipe: Pipe::Closed,
             })
         });
@@ -136,6 +137,7 @@ impl Process {
             state.1.get_or_insert(ShellEnd {
                 exit,
                 left: Vec::new(),
+                limits_reached: Vec::new(),
                 pipe: Pipe::Closed,
             });
         });

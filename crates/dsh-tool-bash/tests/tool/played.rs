@@ -45,12 +45,17 @@ impl Process {
 
     /// It ends: nobody is left, or these survive.
     pub(crate) fn end(&self, exit: ShellExit, survivors: Vec<Member>) {
+        self.end_at(exit, survivors, Vec::new());
+    }
+
+    /// It ends at these limits.
+    pub(crate) fn end_at(&self, exit: ShellExit, survivors: Vec<Member>, limits_reached: Vec<String>) {
         self.log.close();
         let end = End {
             exit,
             asked: self.asked.lock().unwrap().clone(),
             survivors,
-            limits_reached: Vec::new(),
+            limits_reached,
             pipe: Pipe::Closed,
         };
         self.state.send_replace(ProcessState::Ended(end));
@@ -111,6 +116,7 @@ impl BashProcess for Process {
                     return ShellEnd {
                         exit: exit.clone(),
                         left: members.clone(),
+                        limits_reached: Vec::new(),
                         pipe: Pipe::HeldByMember,
                     };
                 }
@@ -118,6 +124,7 @@ impl BashProcess for Process {
                     return ShellEnd {
                         exit: end.exit.clone(),
                         left: Vec::new(),
+                        limits_reached: end.limits_reached.clone(),
                         pipe: end.pipe,
                     };
                 }

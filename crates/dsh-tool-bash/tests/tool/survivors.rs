@@ -104,7 +104,10 @@ async fn a_lost_guard_and_who_it_left_are_in_the_foreground_result() {
         assert_eq!(result.single_text().unwrap(), text);
         assert!(result.is_error, "nobody may take it for a success");
         let value = result.value.unwrap();
-        assert_eq!((&value["exitCode"], &value["signal"]), (&json!(null), &json!(null)));
+        assert_eq!(
+            (&value["exitCode"], &value["signal"]),
+            (&json!(null), &json!(null))
+        );
         assert!(harness.tasks.list(Some(harness.owner.agent())).is_empty());
     }
 }
@@ -141,4 +144,33 @@ async fn leftovers_that_could_not_be_ended_are_named() {
     };
     let (text, ()) = tokio::join!(harness.foreground("make"), ends);
     assert_eq!(text, "(no output)\n[1 process survived: 7 sleep 60]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_was_reached_is_told_in_the_foreground_too() {
+    let limit = "memory limit of 1048576 bytes reached";
+    let process = Process::new();
+    let harness = harness(&process);
+    process.end_at(signal("SIGKILL"), Vec::new(), vec![limit.into()]);
+    assert_eq!(
+        harness.foreground("make").await,
+        format!("(no output)\n[{limit}]\n[killed by signal: SIGKILL]")
+    );
+
+    let process = Process::new();
+    let tool = ToolBashConfig {
+        leftover: Some(Leftover::End),
+        ..ToolBashConfig::default()
+    };
+    let harness = with(&process, tool);
+    process.exit(ShellExit::Code(1), vec![member(7, "sleep 60")]);
+    let ends = async {
+        pass(Duration::from_secs(1)).await;
+        process.end_at(ShellExit::Code(1), Vec::new(), vec![limit.into()]);
+    };
+    let (text, ()) = tokio::join!(harness.foreground("make"), ends);
+    assert_eq!(
+        text,
+        format!("(no output)\n[1 process left running, now ended]\n[{limit}]\n[exit code: 1]")
+    );
 }
