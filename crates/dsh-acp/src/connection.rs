@@ -84,6 +84,11 @@ impl Connection {
         }
     }
 
+    /// The preset of new sessions.
+    pub(crate) fn preset(&self) -> String {
+        self.context.preset().to_owned()
+    }
+
     pub(crate) fn models(&self) -> &Models {
         &self.models
     }

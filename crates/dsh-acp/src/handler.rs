@@ -12,7 +12,7 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, JsonRpcResponse};
-use dsh_agent::Agent;
+use dsh_agent::{Agent, AgentStatus};
 use dsh_llm::ContentBlock;
 use dsh_session::{Message, MessageSource, Session, SessionId};
 
@@ -64,7 +64,8 @@ impl Connection {
             mcp_servers.len(),
             system_prompt.as_ref(),
         )?;
-        let session = self.with_store(move |store| store.create(cwd)).await?;
+        let preset = Some(self.preset());
+        let session = self.with_store(move |store| store.create(cwd, preset)).await?;
         let open = self.open(session, editor, Telling::Live).await?;
         let response = NewSessionResponse::new(open.led.agent().id().to_string());
         Ok(response.config_options(vec![self.models().option(&open.led.model())]))
@@ -205,6 +206,10 @@ fn begin(open: &Open, content: Vec<ContentBlock>, responder: Responder<PromptRes
                 stop(&prompt, &agent);
                 agent.when_idle().await;
             }
+        }
+        if agent.status() == AgentStatus::Disposed {
+            // No turn takes it any more. It is kept in the log.
+            prompt.cancel();
         }
         prompt.at_rest(from, &agent.session().events_from(from));
     });

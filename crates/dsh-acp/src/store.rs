@@ -21,7 +21,7 @@ impl Store {
     }
 
     /// A new session that works in `cwd`. Nothing of it is on disk before its first turn.
-    pub(crate) fn create(&self, cwd: PathBuf) -> Result<Session, Error> {
+    pub(crate) fn create(&self, cwd: PathBuf, preset: Option<String>) -> Result<Session, Error> {
         if !cwd.is_dir() {
             return Err(invalid(format_args!("cwd {} is not a directory", cwd.display())));
         }
@@ -31,7 +31,10 @@ impl Store {
             .create(&self.0)
             .map_err(|error| internal(format_args!("cannot make {}: {error}", self.0.display())))?;
         let id = Uuid::new_v4();
-        let header = SessionHeader::new(SessionId::new(id.to_string()), Some(cwd));
+        let header = SessionHeader {
+            preset,
+            ..SessionHeader::new(SessionId::new(id.to_string()), Some(cwd))
+        };
         let file = SessionFile::create(self.path(id), header).map_err(internal)?;
         Ok(Session::persisted(file))
     }

@@ -1,7 +1,7 @@
 //! What a deployment can set: one table per crate.
 
 mod agent;
-mod decode;
+pub(crate) mod decode;
 mod load;
 mod model;
 
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ConfigError, Fault};
 
 /// The tool that is always there.
-const BASH: &str = "bash";
+pub(crate) const BASH: &str = "bash";
 
 /// The whole configuration. Absent keys have their defaults; unknown ones are refused.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -59,7 +59,8 @@ pub struct TasksTable {
     pub max_concurrent_tasks_per_owner: u64,
     /// How many finished tasks that nobody owns are kept; the oldest beyond it expire.
     pub retained_unowned: usize,
-    /// How long a disposal waits for work that was asked to end, in milliseconds.
+    /// How long a disposal waits for work that was asked to end, in milliseconds; so long a turn that is stopped waits for
+    /// its calls, too.
     #[schemars(range(min = 1.0))]
     pub dispose_timeout_ms: f64,
 }
@@ -180,6 +181,7 @@ impl Config {
     /// The settings of the loop.
     pub(crate) fn agent_loop(&self) -> LoopConfig {
         LoopConfig {
+            dispose_timeout: self.dispose_timeout(),
             wake: self.tool_tasks.wake_policy(),
             ..self.agent.settings()
         }
@@ -191,11 +193,14 @@ impl Config {
         TasksConfig {
             max_concurrent_tasks_per_owner: NonZeroU64::new(limit).unwrap_or(NonZeroU64::MIN),
             retained_unowned: self.tasks.retained_unowned,
-            dispose_timeout: Duration::try_from_secs_f64(self.tasks.dispose_timeout_ms / 1000.0)
-                .unwrap_or(Duration::MAX),
+            dispose_timeout: self.dispose_timeout(),
             vocabulary: self.vocabulary,
             ..TasksConfig::default()
         }
+    }
+
+    fn dispose_timeout(&self) -> Duration {
+        Duration::try_from_secs_f64(self.tasks.dispose_timeout_ms / 1000.0).unwrap_or(Duration::MAX)
     }
 }
 

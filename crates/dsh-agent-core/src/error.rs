@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use dsh_tools::head_within;
 
+use crate::composition::MountError;
+
 /// The most bytes of a key, and of what is wrong with it: both may repeat what stands in the file.
 const MAX_SHOWN: usize = 2_000;
 
@@ -63,13 +65,21 @@ pub enum AssembleError {
     /// The `bash` tool.
     #[error("cannot install the bash tool: {0}")]
     ToolBash(#[from] dsh_tool_bash::InstallError),
+    /// A provider of subagents.
+    #[error("cannot mount {id}: {source}")]
+    Provider {
+        /// The row of the profile.
+        id: String,
+        /// Why not.
+        source: MountError,
+    },
 }
 
 impl AssembleError {
     /// Whether the configuration asks for what cannot be; otherwise it is the system, or the moment.
     pub fn is_configured(&self) -> bool {
         match self {
-            Self::Config(_) => true,
+            Self::Config(_) | Self::Provider { .. } => true,
             Self::Guard(error) => matches!(error, dsh_subprocess::GuardError::Cgroup { .. }),
             Self::Bash(error) => !matches!(error, dsh_bash_local::InstallError::Closed(_)),
             Self::Tasks(error) => matches!(error, dsh_tasks::InstallError::Limit(_)),

@@ -88,6 +88,8 @@
 
 mod service;
 
+mod composition;
+
 mod approval;
 mod continuity;
 mod lineage;
@@ -98,6 +100,9 @@ mod config;
 
 mod error;
 
+pub use composition::{
+    Composition, CompositionError, Preset, PresetError, Presets, Profile, ProfileError, RowStatus,
+};
 pub use config::{
     AgentTable, ApprovalTable, CompletionDelivery, Config, ModelOverrides, ModelTable, OverrideError,
     Provider, Source, TasksTable, ToolTasksTable,

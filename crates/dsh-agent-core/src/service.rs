@@ -1,14 +1,17 @@
 //! The services of one harness, put together and taken apart in order.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
-use dsh_agent::AgentRegistry;
-use dsh_agent_loop::{AgentLoop, AgentPlan, CreateError, LedAgent, ModelChoice};
+use dsh_agent::{Agent, AgentRegistry, BoxError};
+use dsh_agent_loop::{AgentLoop, CreateError, LedAgent, ModelChoice};
 use dsh_bash::BashExecutor;
 use dsh_bash_local::LocalBash;
 use dsh_llm::ModelRegistry;
 use dsh_scope::Scope;
-use dsh_session::Session;
+use dsh_session::{Session, SessionHeader, SessionId};
+use dsh_subagent::SubagentRegistry;
 use dsh_subprocess::Launcher;
 use dsh_system_prompt::PromptRegistry;
 use dsh_tasks::TaskRegistry;
@@ -16,10 +19,9 @@ use dsh_tool_bash::Background;
 use dsh_tools::{Approver, ToolRegistry};
 
 use crate::approval::AskFirst;
+use crate::composition::{Children, Composer, Composition, Control, Means, Role};
 use crate::config::Config;
-use crate::continuity;
 use crate::error::{AssembleError, ConfigError};
-use crate::prompt::{self, Place};
 
 /// Handles to all services. Cheap to clone; none of them owns another.
 #[derive(Clone)]
@@ -38,9 +40,11 @@ pub struct ServiceContext {
     pub bash: Arc<dyn BashExecutor>,
     /// Makes agents that work on their own.
     pub agent_loop: AgentLoop,
+    /// Who can be delegated to.
+    pub subagents: SubagentRegistry,
     /// The model that answers unless another one is chosen.
     pub model: ModelChoice,
-    persona: Arc<str>,
+    composer: Arc<Composer>,
 }
 
 /// What a program brings along.
@@ -48,8 +52,10 @@ pub struct ServiceContext {
 pub struct Parts {
     /// How commands are started: that decides what belongs to a command, and what its end proves.
     pub launcher: Launcher,
-    /// Who answers for which provider.
+    /// Who answers for which provider. Without anybody, agents in this process cannot be delegated to.
     pub models: ModelRegistry,
+    /// Who can be delegated to, and what agents are composed from.
+    pub composition: Composition,
 }
 
 impl Default for Parts {
@@ -58,6 +64,7 @@ impl Default for Parts {
         Self {
             launcher: Launcher::groups(),
             models: ModelRegistry::new(),
+            composition: Composition::default(),
         }
     }
 }
@@ -66,8 +73,8 @@ impl ServiceContext {
     /// An agent with a driver that leads `session`, and the configured model. Who may be asked about calls is `approver`.
     ///
     /// Where the session had tasks under an earlier harness, they are there, ended, and ends that nobody was told of are in
-    /// the inbox: they open no turn, and go into the first one. Notices that nobody took are logged when the agent is
-    /// disposed, so they are not lost with it.
+    /// the inbox: they open no turn, and go into the first one. Notices and messages that nobody took are logged
+    /// when the agent is disposed, so they are not lost with it.
     ///
     /// # Errors
     ///
@@ -81,15 +88,29 @@ impl ServiceContext {
         session: Session,
         approver: Option<Arc<dyn Approver>>,
     ) -> Result<LedAgent, CreateError> {
-        let mut plan = AgentPlan::new(session, self.model.clone(), self.scope.clone());
-        plan.approver = approver;
-        let place = match plan.session.cwd() {
-            Some(_) => Place::Known,
-            None => Place::Unknown,
-        };
-        plan.sections = prompt::sections(place, &self.persona);
-        plan.compose = Some(continuity::compose(self.tasks.clone()));
-        self.agent_loop.create(plan).await
+        self.composer.lead(session, Role::Lead(approver)).await
+    }
+
+    /// Gives an agent that is led from outside the tools of its preset.
+    ///
+    /// # Errors
+    ///
+    /// When its preset cannot be used any more, or the agent is being disposed. It may have some of the tools then.
+    pub fn compose(&self, agent: &Arc<Agent>) -> Result<(), BoxError> {
+        self.composer.compose(agent)
+    }
+
+    /// The preset of sessions that name none.
+    pub fn preset(&self) -> &str {
+        &self.composer.preset
+    }
+
+    /// The header of a new session: it names the preset that its agent is composed from, now and when it is gone on with.
+    pub fn session_header(&self, id: SessionId, cwd: Option<PathBuf>) -> SessionHeader {
+        SessionHeader {
+            preset: Some(self.preset().to_owned()),
+            ..SessionHeader::new(id, cwd)
+        }
     }
 }
 
@@ -127,7 +148,11 @@ impl AgentCore {
     ///
     /// Outside a tokio runtime.
     pub fn assemble_with(mut config: Config, parts: Parts) -> Result<Self, AssembleError> {
-        let Parts { launcher, models } = parts;
+        let Parts {
+            launcher,
+            models,
+            composition,
+        } = parts;
         let faults = config.faults();
         if !faults.is_empty() {
             return Err(ConfigError::Faults {
@@ -143,8 +168,11 @@ impl AgentCore {
         let tools = ToolRegistry::new();
         let prompts = PromptRegistry::new();
         // The executor closes after the registry: by then the registry has ended every task with its true cause.
-        let bash: Arc<dyn BashExecutor> =
-            Arc::new(LocalBash::with_launcher(&scope, config.bash.clone(), launcher)?);
+        let bash: Arc<dyn BashExecutor> = Arc::new(LocalBash::with_launcher(
+            &scope,
+            config.bash.clone(),
+            launcher.clone(),
+        )?);
         let tasks = TaskRegistry::install(
             &scope,
             dsh_tasks::Deps {
@@ -156,7 +184,33 @@ impl AgentCore {
             agents: agents.clone(),
             tools: tools.clone(),
             prompts: prompts.clone(),
-            models,
+            models: models.clone(),
+        };
+        let agent_loop = AgentLoop::new(deps, config.agent_loop());
+        let subagents = SubagentRegistry::new();
+        let composer = Arc::new(Composer {
+            scope: scope.clone(),
+            agent_loop: agent_loop.clone(),
+            tools: tools.clone(),
+            subagents: subagents.clone(),
+            tasks: tasks.clone(),
+            control: match config.tool_tasks.enabled {
+                true => Control::Attached,
+                false => Control::Off,
+            },
+            presets: composition.presets,
+            preset: composition.preset,
+            model: config.model.choice(),
+            persona: config.agent.persona.as_str().into(),
+            known: Mutex::new(HashMap::new()),
+        });
+        let means = Means {
+            subagents: subagents.clone(),
+            agents: Arc::new(Children::of(&composer)),
+            tools: tools.clone(),
+            tasks: tasks.clone(),
+            launcher,
+            ambient: config.bash.environment(),
         };
         let context = ServiceContext {
             scope,
@@ -165,11 +219,15 @@ impl AgentCore {
             prompts,
             tasks,
             bash,
-            agent_loop: AgentLoop::new(deps, config.agent_loop()),
+            agent_loop,
+            subagents,
             model: config.model.choice(),
-            persona: config.agent.persona.as_str().into(),
+            composer,
         };
         install_tools(&context, config)?;
+        composition
+            .profile
+            .mount(&context.scope, &means, !models.is_empty())?;
         Ok(Self { context })
     }
 
@@ -206,8 +264,9 @@ fn install_tools(context: &ServiceContext, config: Config) -> Result<(), Assembl
         bash,
         agents: _,
         agent_loop: _,
+        subagents: _,
         model: _,
-        persona: _,
+        composer: _,
     } = context;
     if !config.approval.ask.is_empty() {
         let ask = AskFirst(config.approval.ask.iter().cloned().collect());

@@ -70,4 +70,4 @@ pub use config::{AgentPlan, LoopConfig, ModelChoice};
 pub use error::CreateError;
 pub use live::Live;
 pub use order::{ToolOrder, ToolOrderError};
-pub use service::{AgentLoop, Deps, LedAgent};
+pub use service::{AgentLoop, Deps, LedAgent, ModelSeat};

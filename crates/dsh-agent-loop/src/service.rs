@@ -44,9 +44,13 @@ pub struct AgentLoop {
 /// It works on its own: ask it with [`Agent::follow_up`], and read its session.
 pub struct LedAgent {
     handle: AgentHandle,
-    model: Arc<Mutex<ModelChoice>>,
+    model: ModelSeat,
     live: broadcast::Sender<Live>,
 }
+
+/// Which model answers an agent. Clones are one seat.
+#[derive(Debug, Clone)]
+pub struct ModelSeat(Arc<Mutex<ModelChoice>>);
 
 impl AgentLoop {
     /// A loop over these services.
@@ -89,7 +93,7 @@ impl AgentLoop {
             handle.dispose().await.map_err(CreateError::Disposal)?;
             return Err(CreateError::Compose(error));
         }
-        let model = Arc::new(Mutex::new(model));
+        let model = ModelSeat(Arc::new(Mutex::new(model)));
         let (live, _) = broadcast::channel(LIVE_CAPACITY);
         if let Some(approver) = approver
             && let Err(error) = self.deps.tools.approver(&agent, approver)
@@ -100,7 +104,7 @@ impl AgentLoop {
             agent: agent.clone(),
             deps: Arc::clone(&self.deps),
             config: Arc::clone(&self.config),
-            model: Arc::clone(&model),
+            model: model.clone(),
             live: live.clone(),
             sections,
             variables,
@@ -122,6 +126,18 @@ impl AgentLoop {
     }
 }
 
+impl ModelSeat {
+    /// The model that answers next.
+    pub fn get(&self) -> ModelChoice {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Chooses another model, from the next request on.
+    pub fn set(&self, model: ModelChoice) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = model;
+    }
+}
+
 impl LedAgent {
     /// The agent.
     pub fn agent(&self) -> &Arc<Agent> {
@@ -130,12 +146,17 @@ impl LedAgent {
 
     /// The model that answers next.
     pub fn model(&self) -> ModelChoice {
-        self.model.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.model.get()
     }
 
     /// Chooses another model, from the next request on.
     pub fn set_model(&self, model: ModelChoice) {
-        *self.model.lock().unwrap_or_else(PoisonError::into_inner) = model;
+        self.model.set(model);
+    }
+
+    /// Which model answers, for who does not lead the agent.
+    pub fn model_seat(&self) -> ModelSeat {
+        self.model.clone()
     }
 
     /// The right to dispose it alone, for who needs nothing else: it works on.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dsh_agent::{Stop, Turn};
@@ -145,7 +145,7 @@ impl Worker {
 
     /// What the next request has besides messages.
     fn assemble_header(&self) -> Result<RequestHeader, Broken> {
-        let model = self.model.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let model = self.model.get();
         let mut variables = vec![
             Variable::new("provider", &model.provider),
             Variable::new("model", &model.model),

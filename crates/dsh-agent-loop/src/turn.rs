@@ -7,7 +7,7 @@
 //! 3. What a result or a notice tells counts as told when it is in the log.
 //! 4. A stop is looked for before every request, in every chunk and between tool calls.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use dsh_agent::{Agent, Claim, Driver, Stop, Turn};
 use dsh_llm::{ModelError, RequestHeader};
@@ -16,16 +16,16 @@ use dsh_session::{AppendError, Derivation, Durability, EventData, StoreError, Tu
 use dsh_system_prompt::{Section, Variable};
 use tokio::sync::broadcast;
 
-use crate::config::{LoopConfig, ModelChoice};
+use crate::config::LoopConfig;
 use crate::live::Live;
-use crate::service::Deps;
+use crate::service::{Deps, ModelSeat};
 
 /// Works for one agent.
 pub(crate) struct Worker {
     pub(crate) agent: Arc<Agent>,
     pub(crate) deps: Arc<Deps>,
     pub(crate) config: Arc<LoopConfig>,
-    pub(crate) model: Arc<Mutex<ModelChoice>>,
+    pub(crate) model: ModelSeat,
     pub(crate) live: broadcast::Sender<Live>,
     pub(crate) sections: Vec<Section>,
     pub(crate) variables: Vec<Variable>,

@@ -79,6 +79,11 @@ impl ModelRegistry {
         Ok(())
     }
 
+    /// Whether there is no adapter.
+    pub fn is_empty(&self) -> bool {
+        self.adapters.is_empty()
+    }
+
     /// The adapter of a provider.
     ///
     /// # Errors

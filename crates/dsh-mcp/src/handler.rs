@@ -84,7 +84,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let tools: Result<Vec<Tool>, _> = self
             .tools
-            .definitions()
+            .definitions_for(&self.agent)
             .into_iter()
             .map(|definition| serde_json::to_value(definition).and_then(serde_json::from_value))
             .collect();

@@ -88,9 +88,12 @@ impl Connection {
             .map_err(|error| closed(&error))?;
         let owner = context.agents.create(AgentSpec {
             id: next_session(),
-            cwd: None,
+            // Where the client has started this program.
+            cwd: std::env::current_dir().ok(),
             within: scope.clone(),
         })?;
+        let composed = context.compose(owner.agent());
+        composed.map_err(|error| ServeError::Compose(error.to_string()))?;
         let calls = Calls::new();
         let ticks = Ticks::new();
         let agent = Arc::clone(owner.agent());

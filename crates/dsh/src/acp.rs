@@ -1,9 +1,10 @@
 //! `dsh acp`: an ACP agent over this process' stdin and stdout.
 
-use dsh_acp::{ServeError, Settings};
-use dsh_agent_core::{Config, Models};
+use dsh_acp::ServeError;
+use dsh_agent_core::Models;
 
 use crate::cli::ModelFlags;
+use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::{Failure, services, streams};
 
@@ -29,20 +30,21 @@ impl AcpError {
 }
 
 /// Serves until the editor closes its end or a signal comes, and ends everything that was started.
-pub(crate) async fn run(mut config: Config, model: ModelFlags, signals: &Signals) -> Result<u8, Failure> {
+pub(crate) async fn run(mut settings: Settings, model: ModelFlags, signals: &Signals) -> Result<u8, Failure> {
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     streams::block(&input)?;
     streams::block(&output)?;
-    config.model = config.model.overridden(model.into())?;
+    let config = &mut settings.config;
+    config.model = config.model.clone().overridden(model.into())?;
     let home = config.tool_bash.dsh_home.as_deref().ok_or(AcpError::NoHome)?;
-    let settings = Settings {
+    let shown = dsh_acp::Settings {
         sessions: home.join("sessions"),
-        models: Vec::new(),
+        models: config.model.choices(),
     };
     let models = Models::connect(&config.model, |name| std::env::var_os(name))?;
-    let core = services::assemble(config, models.registry())?;
+    let core = services::assemble(settings, models.registry())?;
     let work = async {
-        let served = dsh_acp::serve(&core, input, output, signals.stop.clone(), settings).await;
+        let served = dsh_acp::serve(&core, input, output, signals.stop.clone(), shown).await;
         core.shutdown().await;
         served
     };

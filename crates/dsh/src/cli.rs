@@ -12,6 +12,8 @@ pub(crate) struct Cli {
     /// Configuration file (TOML); else $DSH_CONFIG, else $DSH_HOME/config.toml, else the defaults
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) composition: CompositionFlags,
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -34,6 +36,17 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: ConfigAction,
     },
+}
+
+/// Who can be delegated to, and what an agent sees.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CompositionFlags {
+    /// Who can be delegated to: $DSH_HOME/profiles/NAME.toml; else `default`, which needs no file
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// What an agent sees: standard, code, minimal, or $DSH_HOME/presets/ID.toml; else standard
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) preset: Option<String>,
 }
 
 /// What an agent is to do, and how that is shown.
@@ -108,4 +121,24 @@ pub(crate) enum ConfigAction {
     Show,
     /// Everything the model is shown under this configuration, as Markdown
     Surface,
+    /// Presets: what an agent sees
+    Preset {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: PresetAction,
+    },
+}
+
+/// What `dsh config preset` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PresetAction {
+    /// Name those that there are
+    List,
+    /// Copy one to a new one of your own, and print its file
+    Copy {
+        /// The one to begin with.
+        from: String,
+        /// The id of the new one.
+        to: String,
+    },
 }

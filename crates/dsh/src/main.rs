@@ -9,6 +9,7 @@
 //! | `dsh config schema` | print the JSON Schema of the configuration file |
 //! | `dsh config show` | print the configuration in force |
 //! | `dsh config surface` | print everything the model is shown under this configuration |
+//! | `dsh config preset list`, `dsh config preset copy A B` | name the presets, begin one of your own |
 //!
 //! Exit codes: 0 done (for `run`: its last turn completed; for `mcp` and `acp`: the client closed its end), 1 failed, 2 wrong usage or
 //! configuration,
@@ -82,16 +83,19 @@ fn work(cli: Cli, caught: Caught) -> Result<u8, Failure> {
 async fn run(cli: Cli, signals: &Signals) -> Result<u8, Failure> {
     let Cli {
         config: file,
+        composition: flags,
         command,
     } = cli;
     // A file that is a pipe may never have anything to read.
-    let config = async |file| unless_stopped(signals, move || settings::load(file)).await;
+    let settings = async |file, flags| unless_stopped(signals, move || settings::load(file, &flags)).await;
     match command {
-        Command::Run(args) => run::run(config(file).await?, args, signals).await,
-        Command::Acp(model) => acp::run(config(file).await?, model, signals).await,
-        Command::Mcp => mcp::run(config(file).await?, signals).await,
-        Command::Demo => demo::run(config(file).await?, signals).await,
-        Command::Config { action } => unless_stopped(signals, move || settings::print(action, file)).await,
+        Command::Run(args) => run::run(settings(file, flags).await?, args, signals).await,
+        Command::Acp(model) => acp::run(settings(file, flags).await?, model, signals).await,
+        Command::Mcp => mcp::run(settings(file, flags).await?, signals).await,
+        Command::Demo => demo::run(settings(file, flags).await?, signals).await,
+        Command::Config { action } => {
+            unless_stopped(signals, move || settings::print(action, file, &flags)).await
+        }
     }
 }
 
@@ -121,6 +125,12 @@ enum Failure {
     /// The configuration was refused; the text lists every fault.
     #[error("{0}")]
     Config(#[from] dsh_agent_core::ConfigError),
+    /// The profile or the preset was refused; the text lists every fault of both.
+    #[error("{0}")]
+    Composition(#[from] dsh_agent_core::CompositionError),
+    /// A preset is not there, or could not be copied.
+    #[error("{0}")]
+    Preset(#[from] dsh_agent_core::PresetError),
     /// The services could not be put together.
     #[error("{0}")]
     Assemble(#[from] AssembleError),
@@ -170,7 +180,7 @@ impl Failure {
     /// The exit code that goes with this failure.
     fn code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Model(_) | Self::Models(_) => 2,
+            Self::Config(_) | Self::Composition(_) | Self::Preset(_) | Self::Model(_) | Self::Models(_) => 2,
             Self::Assemble(error) if error.is_configured() => 2,
             Self::Run(error) => error.code(),
             Self::Acp(error) => error.code(),

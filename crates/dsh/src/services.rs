@@ -4,18 +4,32 @@ use dsh_agent_core::{AgentCore, AssembleError, Config, Parts};
 use dsh_llm::ModelRegistry;
 use dsh_subprocess::{GuardConfig, GuardError, Launcher};
 
+use crate::settings::Settings;
+
 /// Puts the services together. Commands run under guards of this very program, where the system has what that needs;
 /// elsewhere in process groups, which the log says. A cgroup that the configuration names must be usable.
-pub(crate) fn assemble(config: Config, models: ModelRegistry) -> Result<AgentCore, AssembleError> {
+pub(crate) fn assemble(settings: Settings, models: ModelRegistry) -> Result<AgentCore, AssembleError> {
+    let Settings {
+        config,
+        composition,
+        named_preset: _,
+    } = settings;
+    let parts = Parts {
+        launcher: launcher(&config)?,
+        models,
+        composition,
+    };
+    AgentCore::assemble_with(config, parts)
+}
+
+fn launcher(config: &Config) -> Result<Launcher, AssembleError> {
     let guards = GuardConfig::own_program().cgroups(config.bash.cgroups());
-    let launcher = match Launcher::guarded(guards) {
-        Ok(launcher) => launcher,
-        Err(error @ GuardError::Cgroup { .. }) => return Err(error.into()),
+    match Launcher::guarded(guards) {
+        Ok(launcher) => Ok(launcher),
+        Err(error @ GuardError::Cgroup { .. }) => Err(error.into()),
         Err(error) => {
             tracing::warn!("commands run in process groups only: {error}");
-            Launcher::groups()
+            Ok(Launcher::groups())
         }
-    };
-    let parts = Parts { launcher, models };
-    AgentCore::assemble_with(config, parts)
+    }
 }

@@ -1,8 +1,9 @@
-//! From TOML to a [`Config`], with every fault at once.
+//! From TOML to a [`Config`] or the parts of a composition, with every fault at once.
 //!
 //! Serde stops at the first fault, so each key is decoded alone: what fails is named and left out, and the rest is
 //! decoded together, which can then fail no more.
 
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::Config;
@@ -14,12 +15,7 @@ use crate::error::Fault;
 ///
 /// All faults: of the syntax, which hides the others, or of the keys and values.
 pub(super) fn decode(text: &str) -> Result<Config, Vec<Fault>> {
-    let root: Table = text.parse().map_err(|error: toml::de::Error| {
-        vec![Fault::new(
-            "",
-            error.to_string().trim_end().replace('\n', "\n    "),
-        )]
-    })?;
+    let root = syntax(text)?;
     let mut faults = Vec::new();
     let good = what_decodes(root, &mut faults);
     let config = good.try_into().unwrap_or_else(|error: toml::de::Error| {
@@ -34,17 +30,67 @@ pub(super) fn decode(text: &str) -> Result<Config, Vec<Fault>> {
     }
 }
 
+/// Reads TOML.
+///
+/// # Errors
+///
+/// The one fault that hides all others.
+pub(crate) fn syntax(text: &str) -> Result<Table, Vec<Fault>> {
+    text.parse().map_err(|error: toml::de::Error| {
+        vec![Fault::new(
+            "",
+            error.to_string().trim_end().replace('\n', "\n    "),
+        )]
+    })
+}
+
+/// Decodes one table, which stands at `place`; nothing if something is wrong with it.
+pub(crate) fn table<T: DeserializeOwned>(place: &str, table: Table, faults: &mut Vec<Fault>) -> Option<T> {
+    let key_at = |key: &str| match place {
+        "" => key.to_owned(),
+        place => format!("{place}.{key}"),
+    };
+    let mut bad = Vec::new();
+    for (key, value) in &table {
+        match alone::<T>(key, value.clone()) {
+            // Another key is.
+            Err(problem) if problem.starts_with(MISSING) => {}
+            Ok(()) => {}
+            Err(problem) => {
+                faults.push(Fault::new(&key_at(key), problem));
+                bad.push(format!("{MISSING} `{key}`"));
+            }
+        }
+    }
+    match table.try_into() {
+        Ok(decoded) => Some(decoded),
+        Err(error) => {
+            let problem = error.message().trim();
+            if bad.is_empty() || (problem.starts_with(MISSING) && !bad.iter().any(|bad| bad == problem)) {
+                faults.push(Fault::new(
+                    place,
+                    in_words(problem).replace(MISSING, "there is no key"),
+                ));
+            }
+            None
+        }
+    }
+}
+
+/// How serde begins to say that a key is not there.
+const MISSING: &str = "missing field";
+
 /// The part of a file that decodes; every key that does not is named.
 fn what_decodes(root: Table, faults: &mut Vec<Fault>) -> Table {
     let mut good = Table::new();
     for (key, value) in root {
-        let names_a_table = alone(&key, Table::new().into()).is_ok();
+        let names_a_table = alone::<Config>(&key, Table::new().into()).is_ok();
         match value {
             Value::Table(table) if names_a_table => {
                 let mut kept = Table::new();
                 for (inner, value) in table {
                     let only = Table::from_iter([(inner.clone(), value.clone())]);
-                    match alone(&key, only.into()) {
+                    match alone::<Config>(&key, only.into()) {
                         Ok(()) => _ = kept.insert(inner, value),
                         Err(problem) => faults.push(Fault::new(&format!("{key}.{inner}"), problem)),
                     }
@@ -56,7 +102,7 @@ fn what_decodes(root: Table, faults: &mut Vec<Fault>) -> Table {
                 let problem = format!("must be a table ([{key}]), is a value of type {found}");
                 faults.push(Fault::new(&key, problem));
             }
-            value => match alone(&key, value.clone()) {
+            value => match alone::<Config>(&key, value.clone()) {
                 Ok(()) => _ = good.insert(key, value),
                 Err(problem) => faults.push(Fault::new(&key, problem)),
             },
@@ -65,10 +111,10 @@ fn what_decodes(root: Table, faults: &mut Vec<Fault>) -> Table {
     good
 }
 
-/// Whether a configuration may have `key` with this value, and nothing else; if not, why.
-fn alone(key: &str, value: Value) -> Result<(), String> {
+/// Whether a table may have `key` with this value, and nothing else; if not, why.
+fn alone<T: DeserializeOwned>(key: &str, value: Value) -> Result<(), String> {
     Table::from_iter([(key.to_owned(), value)])
-        .try_into::<Config>()
+        .try_into::<T>()
         .map(drop)
         .map_err(|error| in_words(error.message()))
 }

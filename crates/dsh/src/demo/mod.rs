@@ -11,7 +11,7 @@ mod transcript;
 
 use std::sync::Arc;
 
-use dsh_agent_core::{AgentCore, Config};
+use dsh_agent_core::{AgentCore, Composition, Config};
 use dsh_llm::{ContentBlock, ModelRegistry};
 use dsh_llm_scripted::ScriptedAdapter;
 use dsh_session::{Message, MessageSource, Session, SessionId};
@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use crate::Failure;
 use crate::services;
+use crate::settings::Settings;
 use crate::signals::Signals;
 use facts::Facts;
 use script::{NAME, PROMPT};
@@ -26,7 +27,8 @@ use story::Story;
 use transcript::Transcript;
 
 /// Runs the demonstration and returns its exit code: 0 when everything it showed was true, else 1.
-pub(crate) async fn run(config: Config, signals: &Signals) -> Result<u8, Failure> {
+pub(crate) async fn run(settings: Settings, signals: &Signals) -> Result<u8, Failure> {
+    let config = settings.config;
     let room = tempfile::Builder::new().prefix("dsh-demo-").tempdir()?;
     let script = script::json(config.vocabulary, &room.path().join(script::GATE));
     let model = ScriptedAdapter::from_json(NAME, &script).map_err(DemoError::Script)?;
@@ -40,7 +42,12 @@ pub(crate) async fn run(config: Config, signals: &Signals) -> Result<u8, Failure
         bash: config.bash,
         ..Config::default()
     };
-    let core = services::assemble(config, models)?;
+    let settings = Settings {
+        config,
+        composition: Composition::default(),
+        ..settings
+    };
+    let core = services::assemble(settings, models)?;
     let work = async {
         let told = tokio::select! {
             told = tell(&core, &room) => Some(told),

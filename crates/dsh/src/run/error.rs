@@ -26,6 +26,16 @@ pub(crate) enum RunError {
     /// The session's file is of no use.
     #[error(transparent)]
     Session(#[from] StoreError),
+    /// The session is that of an agent of another preset.
+    #[error(
+        "the session has the preset \"{had}\" and cannot be resumed with \"{asked}\": leave out --preset"
+    )]
+    OtherPreset {
+        /// The one that was asked for.
+        asked: String,
+        /// The one that it has.
+        had: String,
+    },
     /// The working directory is gone.
     #[error("cannot tell the working directory: {0}")]
     Cwd(#[source] io::Error),
@@ -41,7 +51,11 @@ impl RunError {
     /// The exit code that goes with it.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::NoPrompt | Self::PromptNotText | Self::Unfit(_) | Self::Missing(_) => 2,
+            Self::NoPrompt
+            | Self::PromptNotText
+            | Self::Unfit(_)
+            | Self::Missing(_)
+            | Self::OtherPreset { .. } => 2,
             Self::Stdin(_) | Self::Session(_) | Self::Cwd(_) | Self::Create(_) | Self::Output(_) => 1,
         }
     }

@@ -23,6 +23,7 @@ use dsh_tools::Approver;
 pub(crate) use error::RunError;
 
 use crate::cli::RunArgs;
+use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::{Failure, services, streams};
 use approval::AskOnTerminal;
@@ -31,12 +32,14 @@ use printer::Printer;
 use report::{Outcome, Report};
 
 /// Does what was asked for, and returns the exit code: 0 if the last turn completed, else 1.
-pub(crate) async fn run(mut config: Config, args: RunArgs, signals: &Signals) -> Result<u8, Failure> {
-    config.model = config.model.overridden(args.model.clone().into())?;
+pub(crate) async fn run(mut settings: Settings, args: RunArgs, signals: &Signals) -> Result<u8, Failure> {
+    let config = &mut settings.config;
+    config.model = config.model.clone().overridden(args.model.clone().into())?;
     let models = Models::connect(&config.model, |name| std::env::var_os(name))?;
-    let core = services::assemble(config.clone(), models.registry())?;
+    let (config, preset) = (config.clone(), settings.named_preset.clone());
+    let core = services::assemble(settings, models.registry())?;
     let worked = tokio::select! {
-        worked = work(&core, &models, &config, &args, signals) => worked,
+        worked = work(&core, &models, &config, preset.as_deref(), &args, signals) => worked,
         never = signals.hurry_when_told(&core) => match never {},
     };
     // Whatever went wrong before an agent was there.
@@ -49,6 +52,7 @@ async fn work(
     core: &AgentCore,
     models: &Models,
     config: &Config,
+    preset: Option<&str>,
     args: &RunArgs,
     signals: &Signals,
 ) -> Result<Outcome, Failure> {
@@ -58,8 +62,8 @@ async fn work(
         () = signals.stop.cancelled() => return Err(Failure::Stopped),
         prompt = prompt::read(args.prompt.as_deref()) => prompt?,
     };
-    let session = session::open(args.session.as_deref(), args.resume)?;
     let context = core.context();
+    let session = session::open(context, args, preset)?;
     let (approver, questions) = AskOnTerminal::new();
     let approver: Arc<dyn Approver> = Arc::new(approver);
     let led = context

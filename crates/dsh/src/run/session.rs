@@ -1,29 +1,43 @@
 //! The session of a run: new or gone on with, in a file or not.
 
 use std::io::ErrorKind;
-use std::path::Path;
 
-use dsh_session::{Session, SessionFile, SessionHeader, SessionId, StoreError};
+use dsh_agent_core::ServiceContext;
+use dsh_session::{Session, SessionFile, SessionId, StoreError};
 use uuid::Uuid;
 
 use super::RunError;
+use crate::cli::RunArgs;
 
 /// A new session that works in this directory, or the one of `file` that is to go on.
-pub(super) fn open(file: Option<&Path>, resume: bool) -> Result<Session, RunError> {
-    let Some(path) = file else {
+pub(super) fn open(
+    context: &ServiceContext,
+    args: &RunArgs,
+    named_preset: Option<&str>,
+) -> Result<Session, RunError> {
+    let header = || {
         let cwd = std::env::current_dir().map_err(RunError::Cwd)?;
-        return Ok(Session::new(new_id(), Some(cwd)));
+        Ok::<_, RunError>(context.session_header(new_id(), Some(cwd)))
     };
-    let file = if resume {
+    let Some(path) = args.session.as_deref() else {
+        return Ok(Session::with_header(header()?));
+    };
+    let file = if args.resume {
         SessionFile::open(path).map_err(|error| match refused(error) {
             RunError::Unfit(error @ StoreError::Io { .. }) => RunError::Missing(error),
             error => error,
         })?
     } else {
-        let cwd = std::env::current_dir().map_err(RunError::Cwd)?;
-        let header = SessionHeader::new(new_id(), Some(cwd));
-        SessionFile::create(path, header).map_err(refused)?
+        SessionFile::create(path, header()?).map_err(refused)?
     };
+    if let (Some(asked), Some(had)) = (named_preset, file.header().preset.as_deref())
+        && asked != had
+    {
+        return Err(RunError::OtherPreset {
+            asked: asked.to_owned(),
+            had: had.to_owned(),
+        });
+    }
     Ok(Session::persisted(file))
 }
 

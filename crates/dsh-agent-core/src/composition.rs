@@ -1,0 +1,114 @@
+//! Who can be delegated to, and what each agent sees.
+//!
+//! A [`Profile`] mounts providers on the host: named ways to run a child. A [`Preset`] gives an agent its tools. A tool that
+//! delegates is there exactly where both hold: the row of the preset is switched on, and its provider is mounted. Nothing is
+//! started by composing.
+//!
+//! ```toml
+//! # $DSH_HOME/profiles/default.toml
+//! [[providers]]
+//! id = "subagent-codex"
+//! name = "codex"                  # or "claude-code", "acp", "spawn", "fork"
+//! config = { provider_name = "codex", permission_mode = "never" }
+//! ```
+//!
+//! ```toml
+//! # $DSH_HOME/presets/mine.toml
+//! [[tools]]
+//! id = "tool-bash"
+//! name = "bash"                   # or "subagent"
+//!
+//! [[tools]]
+//! id = "tool-subagent-codex"
+//! name = "subagent"
+//! config = { provider = "codex", tool_name = "subagent_codex", max_depth = "provider-managed" }
+//! ```
+//!
+//! The tools that read, list and kill tasks are the host's: every agent has them unless `tool_tasks.enabled` is off.
+
+mod composer;
+mod factory;
+mod preset;
+mod profile;
+mod provider;
+mod rows;
+mod status;
+
+use std::path::Path;
+
+pub use preset::{Preset, PresetError, Presets};
+pub use profile::{Profile, ProfileError};
+pub use status::RowStatus;
+
+pub(crate) use composer::{Composer, Control, Role};
+pub(crate) use factory::Children;
+pub(crate) use provider::{Means, MountError};
+
+/// Who can be delegated to, and which preset agents have unless another one is theirs.
+#[derive(Debug, Clone)]
+pub struct Composition {
+    /// Who can be delegated to.
+    pub profile: Profile,
+    /// What agents can be composed from.
+    pub presets: Presets,
+    /// The preset of agents whose session names none.
+    pub preset: String,
+}
+
+/// Why there is no composition: everything that is wrong with its two files.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", shown(.profile.as_ref(), .preset.as_ref()))]
+pub struct CompositionError {
+    /// What is wrong with the profile.
+    pub profile: Option<ProfileError>,
+    /// What is wrong with the preset.
+    pub preset: Option<PresetError>,
+}
+
+impl Composition {
+    /// Reads a profile and a preset of the home directory; without names, the default ones.
+    ///
+    /// # Errors
+    ///
+    /// A [`CompositionError`] with all faults of both.
+    pub fn load(
+        home: Option<&Path>,
+        profile: Option<&str>,
+        preset: Option<&str>,
+    ) -> Result<Self, CompositionError> {
+        let directory = |name| home.map(|home| home.join(name));
+        let presets = Presets::in_directory(directory("presets"));
+        let id = preset.unwrap_or(Presets::DEFAULT);
+        let profile = Profile::load(
+            directory("profiles").as_deref(),
+            profile.unwrap_or(Profile::DEFAULT),
+        );
+        match (profile, presets.load(id)) {
+            (Ok(profile), Ok(preset)) => Ok(Self {
+                profile,
+                presets,
+                preset: preset.id,
+            }),
+            (profile, preset) => Err(CompositionError {
+                profile: profile.err(),
+                preset: preset.err(),
+            }),
+        }
+    }
+}
+
+impl Default for Composition {
+    /// What every installation has, without a home directory.
+    fn default() -> Self {
+        Self {
+            profile: Profile::base(),
+            presets: Presets::default(),
+            preset: Presets::DEFAULT.to_owned(),
+        }
+    }
+}
+
+fn shown(profile: Option<&ProfileError>, preset: Option<&PresetError>) -> String {
+    let lines = [profile.map(ToString::to_string), preset.map(ToString::to_string)];
+    lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,108 @@
+//! The rows of a profile or a preset: what is there, under which id, and whether it is switched on.
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::config::decode;
+use crate::error::Fault;
+
+/// One row of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    /// Names it in its file.
+    pub(crate) id: String,
+    /// What it is a row of.
+    pub(crate) name: String,
+    pub(crate) disabled: bool,
+    /// What that is configured with.
+    pub(crate) config: Table,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    id: String,
+    name: String,
+    #[serde(default)]
+    disabled: bool,
+    #[serde(default)]
+    config: Table,
+}
+
+impl Row {
+    /// Where a key of its configuration stands, for people.
+    pub(crate) fn key(&self, list: &str, key: &str) -> String {
+        let id = &self.id;
+        match key {
+            "" => format!("{list}.{id}.config"),
+            key => format!("{list}.{id}.config.{key}"),
+        }
+    }
+}
+
+/// Reads the rows of `list`. What is no row is named and left out.
+pub(crate) fn rows(list: &str, value: Option<Value>, faults: &mut Vec<Fault>) -> Vec<Row> {
+    let values = match value {
+        None => return Vec::new(),
+        Some(Value::Array(values)) => values,
+        Some(other) => {
+            let problem = format!(
+                "must be a list of rows ([[{list}]]), is a value of type {}",
+                other.type_str()
+            );
+            faults.push(Fault::new(list, problem));
+            return Vec::new();
+        }
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    for (index, value) in values.into_iter().enumerate() {
+        let id = value.get("id").and_then(Value::as_str);
+        let place = id.map_or_else(|| format!("{list}[{index}]"), |id| format!("{list}.{id}"));
+        let written = match value {
+            Value::Table(table) => decode::table::<Written>(&place, table, faults),
+            other => {
+                faults.push(Fault::new(
+                    &place,
+                    format!("must be a table, is a value of type {}", other.type_str()),
+                ));
+                None
+            }
+        };
+        let Some(Written {
+            id,
+            name,
+            disabled,
+            config,
+        }) = written
+        else {
+            continue;
+        };
+        if let Err(problem) = check_id(&id) {
+            faults.push(Fault::new(&format!("{place}.id"), problem));
+        }
+        if rows.iter().any(|other| other.id == id) {
+            faults.push(Fault::new(
+                &format!("{place}.id"),
+                "stands twice: ids are unique in a file".to_owned(),
+            ));
+        }
+        rows.push(Row {
+            id,
+            name,
+            disabled,
+            config,
+        });
+    }
+    rows
+}
+
+/// Ids are file names and keys: lowercase letters, digits and hyphens, and no hyphen in front.
+pub(crate) fn check_id(id: &str) -> Result<(), String> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if id.is_empty() || id.starts_with('-') || !id.chars().all(good) {
+        return Err(format!(
+            "\"{id}\" is no id: lowercase letters, digits and hyphens, beginning with a letter or digit"
+        ));
+    }
+    Ok(())
+}
