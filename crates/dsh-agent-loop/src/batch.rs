@@ -6,15 +6,16 @@
 //!    calls, each as soon as those before it are.
 //! 2. A call whose tool does not say that it may overlap runs alone: those before it have ended, those behind it wait.
 //!    That is asked right before it starts.
-//! 3. Once the turn has to stop, or the log could not be written, no call starts. Those that run are awaited: their
-//!    results say that they were aborted.
+//! 3. Once the turn has to stop, or the log could not be written, no call starts. Those that run are awaited, each for a
+//!    bounded time, and dropped after it: their results say that they were aborted.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use dsh_agent::Turn;
 use dsh_llm::{ContentBlock, ToolCall};
 use dsh_session::{AppendError, ErrorInfo, EventData};
-use dsh_tools::{Concurrency, ToolContext, ToolResult};
+use dsh_tools::{Concurrency, ToolContext, ToolError, ToolResult};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
@@ -82,13 +83,23 @@ impl Worker {
     async fn call(&self, token: CancellationToken, call: &ToolCall) -> ToolResult {
         let context = ToolContext {
             caller: Some(self.agent.clone()),
-            token,
+            token: token.clone(),
             call_id: call.id.clone(),
         };
-        self.deps
-            .tools
-            .execute(&call.name, arguments(call), context)
-            .await
+        let patience = self.config.dispose_timeout;
+        let too_late = async {
+            token.cancelled().await;
+            tokio::time::sleep(patience).await;
+        };
+        tokio::select! {
+            biased;
+            result = self.deps.tools.execute(&call.name, arguments(call), context) => result,
+            () = too_late => {
+                let (agent, tool) = (self.agent.id(), &call.name);
+                tracing::warn!(%agent, "gave up on a call of {tool} that did not end within {patience:?} of being told to");
+                given_up(patience)
+            }
+        }
     }
 
     fn log_call(&self, call: &ToolCall) -> Result<(), Broken> {
@@ -154,6 +165,15 @@ impl Results<'_> {
 /// As the model wrote them: what is no JSON is refused by the tool's own check.
 fn arguments(call: &ToolCall) -> Value {
     Value::String(call.arguments.clone())
+}
+
+fn given_up(after: Duration) -> ToolResult {
+    let after = after.as_millis();
+    ToolError::new(format!(
+        "tool call aborted: it did not end within {after}ms, and was given up"
+    ))
+    .with_info("AbortError", "TOOL_ABORTED")
+    .into()
 }
 
 fn skipped() -> ToolResult {

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dsh_agent::{Compose, WakePolicy};
 use dsh_llm::{RetryPolicy, Sampling};
@@ -17,6 +18,8 @@ use crate::order::ToolOrder;
 pub struct LoopConfig {
     /// How many calls of one answer run at once, as far as their tools allow it. Default 10; 1 runs them one by one.
     pub max_parallel_tool_calls: NonZeroUsize,
+    /// How long calls that run may take to end once their turn has to stop; then they are given up. Default 30 s.
+    pub dispose_timeout: Duration,
     /// Whether notices open turns. Default: 3 in a row.
     pub wake: WakePolicy,
     /// When a failed request is sent again. Default: 5 tries within 60 s.
@@ -29,6 +32,7 @@ impl Default for LoopConfig {
     fn default() -> Self {
         Self {
             max_parallel_tool_calls: NonZeroUsize::MIN.saturating_add(9),
+            dispose_timeout: Duration::from_secs(30),
             wake: WakePolicy::default(),
             retry: RetryPolicy::default(),
             tool_order: ToolOrder::default(),

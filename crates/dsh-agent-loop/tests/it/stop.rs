@@ -1,10 +1,18 @@
 //! Cancellation and disposal.
 
-use dsh_session::{EventData, TurnEnd};
-use dsh_testkit::eventually;
-use dsh_tools::Concurrency;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::played::{Reply, Room, ask, calls, inject, says, story, user};
+use async_trait::async_trait;
+use dsh_agent_loop::LoopConfig;
+use dsh_llm::text_of;
+use dsh_session::{EventData, TurnEnd};
+use dsh_testkit::{Gate, LogCapture, eventually};
+use dsh_tools::{Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::played::{Reply, Room, ask, calls, inject, named, says, story, user};
 
 #[tokio::test]
 async fn core32_a_cancellation_in_the_middle_of_an_answer_keeps_what_was_said() {
@@ -47,6 +55,76 @@ async fn a_stop_is_not_answered_by_a_notice() {
     assert_eq!(room.asked().len(), 1);
     ask(&agent, "go on").await;
     assert_eq!(room.asked()[1], ["go", "so far", "n1", "go on"]);
+}
+
+/// Hears nothing.
+struct Deaf {
+    entered: Gate,
+    dropped: Gate,
+}
+
+struct OpenOnDrop(Gate);
+
+impl Drop for OpenOnDrop {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+#[async_trait]
+impl Tool for Deaf {
+    fn definition(&self) -> ToolDefinition {
+        named("deaf")
+    }
+
+    async fn call(&self, _: Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
+        let _dropped = OpenOnDrop(self.dropped.clone());
+        self.entered.open();
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_hears_nothing_is_given_up_in_bounded_time() {
+    let room = Room::new([calls(&[("c1", "deaf", ""), ("c2", "deaf", "")])]);
+    let (entered, dropped) = (Gate::new(), Gate::new());
+    let deaf = Deaf {
+        entered: entered.clone(),
+        dropped: dropped.clone(),
+    };
+    room.tools.register(&room.scope, Arc::new(deaf)).unwrap();
+    let logs = LogCapture::start();
+    let dispose_timeout = Duration::from_millis(700);
+    let config = LoopConfig {
+        dispose_timeout,
+        ..LoopConfig::default()
+    };
+    let agent = room.agent_with(config).await;
+    agent.agent().follow_up(user("go")).unwrap();
+    entered.opened().await;
+    let begun = Instant::now();
+    agent.dispose().await.unwrap();
+    assert_eq!(begun.elapsed(), dispose_timeout);
+    assert!(dropped.is_open(), "what it had is gone with it");
+    let results: Vec<String> = agent
+        .agent()
+        .session()
+        .events()
+        .iter()
+        .filter_map(|event| match &event.data {
+            EventData::ToolResult { content, .. } => Some(text_of(content)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        results,
+        [
+            "Error: tool call aborted: it did not end within 700ms, and was given up",
+            "Error: tool call skipped because the step was aborted before execution",
+        ]
+    );
+    assert_eq!(story(agent.agent()).last().unwrap(), "end disposed");
+    assert!(logs.contains("gave up on a call of deaf"), "{:?}", logs.lines());
 }
 
 #[tokio::test]
