@@ -5,8 +5,8 @@
 //! 1. At most one prompt is in flight, and each is answered once.
 //! 2. Its turn is the one in which its message is logged, whatever opened that: a message that comes while a turn for a
 //!    notice is being opened joins it.
-//! 3. The message of a prompt that was answered is never logged later: an answer comes after the turn, or when the agent
-//!    rests without one.
+//! 3. The message of a prompt that was answered is never logged later, but when its session is closed: an answer comes
+//!    after the turn, or when the agent rests without one, and what a closed session was asked in vain is kept.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

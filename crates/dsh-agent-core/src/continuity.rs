@@ -10,7 +10,7 @@ use dsh_tasks::TaskRegistry;
 
 use crate::lineage;
 
-/// Gives an agent the tasks that its session had before, and keeps what it was not told for the next harness.
+/// Gives an agent the tasks that its session had before, and keeps what it was not told, or asked in vain, for the next harness.
 pub(crate) fn compose(tasks: TaskRegistry) -> Compose {
     Box::new(move |agent| Box::pin(async move { take_up(&tasks, &agent).await }))
 }
@@ -20,40 +20,39 @@ async fn take_up(tasks: &TaskRegistry, agent: &Arc<Agent>) -> Result<(), BoxErro
     // Registered first, so it runs when everything else of the agent has ended and no notice can come any more.
     let keep = move || async move {
         if let Some(agent) = ending.upgrade() {
-            keep_notices(&agent).await;
+            keep_untaken(&agent).await;
         }
     };
-    let kept = agent.scope().effect("notices that nobody took", keep);
+    let kept = agent.scope().effect("what nobody took", keep);
     drop(kept.map_err(ScopeClosed::discard)?);
     let ended = lineage::ended_tasks(&agent.session().events());
     Ok(tasks.restore_ended(agent, ended).await?)
 }
 
-/// Logs the notices that wait, in a turn without a request: the next request shows them.
-async fn keep_notices(agent: &Agent) {
-    let lease = agent.inbox().lease();
-    if lease.is_empty() {
-        return;
-    }
+/// Logs the notices and messages that wait, in a turn without a request: the next request shows them.
+async fn keep_untaken(agent: &Agent) {
+    let (lease, messages) = (agent.inbox().lease(), agent.untaken());
+    let trigger = match messages.is_empty() {
+        true if lease.is_empty() => return,
+        true => TurnTrigger::Notice,
+        false => TurnTrigger::Message,
+    };
     let session = agent.session();
     let turn = session.next_turn();
     let log = || -> Result<(), AppendError> {
-        session.append(EventData::TurnStart {
-            turn,
-            trigger: TurnTrigger::Notice,
-        })?;
-        for message in lease.messages() {
+        session.append(EventData::TurnStart { turn, trigger })?;
+        for message in lease.messages().iter().chain(&messages) {
             session.append(EventData::UserMessage(message.clone()))?;
         }
         let reason = TurnEnd::Disposed;
         session.append(EventData::TurnEnd { turn, reason }).map(drop)
     };
     if let Err(error) = log() {
-        tracing::error!(agent = %agent.id(), "notices were not logged: {error}");
+        tracing::error!(agent = %agent.id(), "what nobody took was not logged: {error}");
         return;
     }
     match session.flush(Durability::Synced).await {
         Ok(()) => lease.commit(),
-        Err(error) => tracing::error!(agent = %agent.id(), "notices were not kept: {error}"),
+        Err(error) => tracing::error!(agent = %agent.id(), "what nobody took was not kept: {error}"),
     }
 }

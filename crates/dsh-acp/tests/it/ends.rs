@@ -141,3 +141,24 @@ async fn what_was_said_is_kept_when_the_editor_leaves_in_the_middle() {
     assert_eq!(second.text("user_message_chunk"), "go");
     assert_eq!(second.text("agent_message_chunk"), "I begin");
 }
+
+#[tokio::test]
+async fn a_prompt_that_waits_when_its_session_is_closed_is_cancelled_and_kept() {
+    let woken = json!({"text": "I am woken.", "hang": true});
+    let gated = starts("until [ -e go ]; do sleep 0.02; done");
+    let house = House::new(json!([gated, {"text": "It runs."}, woken]));
+    let mut editor = house.session().await;
+    editor.prompt("build").await;
+    std::fs::write(house.file("go"), "").unwrap();
+    editor
+        .update(|update| update["content"]["text"] == "woken.")
+        .await;
+    let waiting = editor.begin("then test").await;
+    let session = editor.session.clone();
+    let closed = editor.call("session/close", json!({"sessionId": session})).await;
+    assert!(closed["result"].is_object(), "{closed}");
+    assert_eq!(editor.answer(waiting).await["result"]["stopReason"], "cancelled");
+    editor.seen.clear();
+    editor.loaded(&session).await;
+    assert_eq!(editor.text("user_message_chunk"), "buildthen test");
+}

@@ -8,7 +8,7 @@ use dsh_agent_loop::LedAgent;
 use dsh_llm::{ContentBlock, ModelRegistry, text_of};
 use dsh_llm_scripted::ScriptedAdapter;
 use dsh_session::{
-    EventData, Message, MessageSource, Session, SessionFile, SessionHeader, SessionId, request_at,
+    EventData, Message, MessageSource, Session, SessionFile, SessionHeader, SessionId, TurnEnd, request_at,
 };
 use dsh_testkit::eventually;
 use dsh_tools::{Approval, Approver, PendingCall};
@@ -198,6 +198,40 @@ async fn notices_that_nobody_took_are_kept_for_the_next_harness() {
         "(no new output)\n[status: completed, exit code: 3]"
     );
     assert_eq!(notices(&second).len(), 1);
+    harness.shutdown().await;
+}
+
+#[tokio::test]
+async fn messages_that_nobody_took_are_kept_for_the_next_harness() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s.jsonl");
+    let header = SessionHeader::new(SessionId::new("s-1"), None);
+    let first = Session::persisted(SessionFile::create(&path, header).unwrap());
+    let harness = core(Config::default(), json!([{"text": "I begin", "hang": true}]));
+    let led = harness.context().lead(first.clone(), None).await.unwrap();
+    let mut live = led.live();
+    let say = |text: &str| Message {
+        content: vec![ContentBlock::text(text)],
+        source: MessageSource::User,
+    };
+    led.agent().follow_up(say("build")).unwrap();
+    live.recv().await.unwrap();
+    led.agent().follow_up(say("then test")).unwrap();
+    led.agent().steer(say("in release")).unwrap();
+    harness.shutdown().await;
+    drop((led, harness, first, live));
+
+    let second = Session::persisted(SessionFile::open(&path).unwrap());
+    let expect = ["in release", "then test", "and now?"];
+    let harness = core(
+        Config::default(),
+        json!([{"expect": expect, "text": "All of it."}]),
+    );
+    let led = harness.context().lead(second.clone(), None).await.unwrap();
+    ask(&led, "and now?").await;
+    let end = second.events().pop().map(|event| event.data);
+    let reason = TurnEnd::Completed;
+    assert_eq!(end, Some(EventData::TurnEnd { turn: 3, reason }));
     harness.shutdown().await;
 }
 
