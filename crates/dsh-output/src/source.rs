@@ -36,7 +36,7 @@ pub trait OutputSource: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputRead {
     /// Rendered text with omission notes where bytes are missing. At most three bytes for each byte taken, plus the
-    /// notes and a section header.
+    /// notes and the section headers.
     pub text: String,
     /// The offset to go on from. It is the end of the range, except when the live end of the log is in the middle
     /// of a character or escape sequence: that beginning is left for the next call.
@@ -49,7 +49,8 @@ pub struct OutputRead {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rendering {
     /// The text of stdout, then `[stderr]` on a line and the text of stderr. A reply with omitted bytes does that
-    /// before and after every note.
+    /// before and after every note; where the text before a note ended in stderr, that of stdout after it is under
+    /// `[stdout]`.
     #[default]
     Sections,
     /// Both streams in the order of arrival, unmarked, as on a terminal.

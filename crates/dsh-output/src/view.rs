@@ -108,6 +108,7 @@ pub(crate) fn assemble(
         last_piece: 0,
     };
     let mut carry = carry;
+    let mut section = Stream::Stdout;
     let mut blocks = blocks(parts).into_iter().peekable();
     while let Some(block) = blocks.next() {
         match block {
@@ -119,7 +120,7 @@ pub(crate) fn assemble(
                     0
                 };
                 let piece = match rendering {
-                    Rendering::Sections => sections(&chunks, std::mem::take(&mut carry), end),
+                    Rendering::Sections => sections(&chunks, std::mem::take(&mut carry), end, &mut section),
                     Rendering::Interleaved => interleaved(&chunks, std::mem::take(&mut carry), end),
                 };
                 view.text.push_str(&piece);
@@ -224,7 +225,9 @@ fn of_stream(chunks: &[Chunk], stream: Stream, carry: &Carry) -> Vec<u8> {
     bytes
 }
 
-fn sections(chunks: &[Chunk], carry: Carry, end: End) -> String {
+/// `section` is the one that the text before this piece ended in, and then the one that this piece ends in. What goes on
+/// in the section of standard output has no heading, except after another section.
+fn sections(chunks: &[Chunk], carry: Carry, end: End, section: &mut Stream) -> String {
     let render = |stream| {
         let bytes = of_stream(chunks, stream, &carry);
         let shown = if end == End::Final {
@@ -234,12 +237,20 @@ fn sections(chunks: &[Chunk], carry: Carry, end: End) -> String {
         };
         render_for_model(&bytes[..shown])
     };
-    let mut text = render(Stream::Stdout);
-    let stderr = render(Stream::Stderr);
+    let (stdout, stderr) = (render(Stream::Stdout), render(Stream::Stderr));
+    let mut text = String::new();
+    if !stdout.is_empty() {
+        if *section == Stream::Stderr {
+            text.push_str("[stdout]\n");
+        }
+        *section = Stream::Stdout;
+        text.push_str(&stdout);
+    }
     if !stderr.is_empty() {
         end_line(&mut text);
         text.push_str("[stderr]\n");
         text.push_str(&stderr);
+        *section = Stream::Stderr;
     }
     text
 }

@@ -197,7 +197,7 @@ fn a_large_unread_range_keeps_its_head_and_tail_and_the_rest_is_in_the_file() {
 }
 
 #[test]
-fn a_note_stands_between_two_groups_of_sections() {
+fn a_note_stands_between_two_groups_of_sections_with_headings_of_their_own() {
     let spilling = spilling(12, 1_000);
     let log = &spilling.log;
     log.append(Stream::Stdout, b"o1\n");
@@ -212,6 +212,7 @@ fn a_note_stands_between_two_groups_of_sections() {
         [stderr]
         e1
         [8 bytes omitted here; full output: FILE bytes 6-13]
+        [stdout]
         o2
         [stderr]
         e2

@@ -13,7 +13,7 @@ reports before you build on the result.";
 pub(crate) fn description(background: Option<Vocabulary>, leftover: Leftover) -> String {
     let common = "Run a command with `bash -c`. Each call is a fresh shell: only files persist, so set `workdir` \
 instead of using cd. Standard input is empty. A failure ends with `[exit code: N]`. Long output keeps its start and \
-end; a note says where the rest is. $DSH_* holds facts about this session.";
+end; a note says where the rest is (`bytes A-B` of a file, from 0, B included). $DSH_* holds facts about this session.";
     let background_part = match background {
         Some(words) => format!(
             "For servers, watchers and long jobs set `run_in_background: true`: you get a {word} id, are told when it \

@@ -17,7 +17,7 @@ async fn c87_c91_c140_one_small_tool() {
     expect![[r#"
         {
           "name": "bash",
-          "description": "Run a command with `bash -c`. Each call is a fresh shell: only files persist, so set `workdir` instead of using cd. Standard input is empty. A failure ends with `[exit code: N]`. Long output keeps its start and end; a note says where the rest is. $DSH_* holds facts about this session. For servers, watchers and long jobs set `run_in_background: true`: you get a task id, are told when it ends, and use task_output and task_kill. What a foreground command leaves running is handed to you the same way.",
+          "description": "Run a command with `bash -c`. Each call is a fresh shell: only files persist, so set `workdir` instead of using cd. Standard input is empty. A failure ends with `[exit code: N]`. Long output keeps its start and end; a note says where the rest is (`bytes A-B` of a file, from 0, B included). $DSH_* holds facts about this session. For servers, watchers and long jobs set `run_in_background: true`: you get a task id, are told when it ends, and use task_output and task_kill. What a foreground command leaves running is handed to you the same way.",
           "inputSchema": {
             "type": "object",
             "properties": {
