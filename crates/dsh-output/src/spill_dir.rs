@@ -116,8 +116,12 @@ fn sweep(base: &Path) {
     }
 }
 
+/// Does nothing about a directory that goes meanwhile: others sweep, too, and owners go.
 fn remove_if_dead(dir: &Path) -> io::Result<()> {
-    let metadata = std::fs::symlink_metadata(dir)?;
+    let metadata = match std::fs::symlink_metadata(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
     // In a shared base anybody can plant a name; only a real directory of this user is ours to remove.
     if !metadata.is_dir() || metadata.uid() != nix::unistd::geteuid().as_raw() {
         return Ok(());
@@ -151,3 +155,6 @@ fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests;
