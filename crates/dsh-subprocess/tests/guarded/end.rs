@@ -179,7 +179,7 @@ fn a_helper_that_says_nothing_is_given_up_on_and_named() {
         let begun = Instant::now();
         let error = launcher.spawn(bash("true")).await.unwrap_err();
         // On a busy machine everything takes its time, but nothing takes as long as the helper.
-        assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
         assert!(matches!(error, SpawnError::Supervisor { .. }), "{error:?}");
         assert!(error.to_string().contains("guard_entry()"), "{error}");
         eventually("no helper, not even a zombie", || {
