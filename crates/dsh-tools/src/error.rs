@@ -10,6 +10,9 @@ use crate::limit::head_within;
 /// The most bytes that an error repeats of a name that is no tool's.
 const MAX_NAME_SHOWN: usize = 200;
 
+/// The code of a call that was entered and given up.
+pub(crate) const TOOL_ABORTED: &str = "TOOL_ABORTED";
+
 /// A failed call. The model sees `Error: <message>`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -57,7 +60,12 @@ impl ToolError {
     }
 
     pub(crate) fn aborted() -> ToolError {
-        ToolError::new("tool call aborted").with_info("AbortError", "TOOL_ABORTED")
+        ToolError::new("tool call aborted").with_info("AbortError", TOOL_ABORTED)
+    }
+
+    /// An abort by a body that has something to say of what it had done until then.
+    pub fn aborted_after(done: &str) -> ToolError {
+        ToolError::new(format!("tool call aborted\n{done}")).with_info("AbortError", TOOL_ABORTED)
     }
 
     pub(crate) fn timed_out(tool: &str, limit: Duration) -> ToolError {

@@ -10,7 +10,8 @@
 //!   `INVALID_ARGS`, `TOOL_ABORTED_BEFORE_DISPATCH`, `TOOL_ABORTED`, `TOOL_PANICKED`, `TOOL_TIMEOUT`,
 //!   `TOOL_NOT_APPROVED`, `POLICY_PANICKED`.
 //! - Cancelling [`ToolContext::token`] asks for an end. The pipeline waits for the body, so that what the body
-//!   started is gone when the result comes, then replaces whatever it returned by `tool call aborted`.
+//!   started is gone when the result comes, then replaces whatever it returned by `tool call aborted`, except what
+//!   the body says of the abort itself ([`ToolError::aborted_after`]).
 //! - [`ToolResult::deliveries`] hold what becomes true once the model *has* the result. Who commits the result
 //!   calls [`Deliveries::deliver_all`]; in every other case they are dropped, which abandons them. A result that
 //!   the pipeline replaces abandons its own.

@@ -10,6 +10,7 @@
 //! 5. Policies only make things stricter: the first that denies ends the matter.
 //! 6. A call that is given up waits for nobody who decides about it.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use dsh_scope::{contain, contain_future, within};
 use serde_json::Value;
 
 use crate::args::parse_arguments;
-use crate::error::ToolError;
+use crate::error::{TOOL_ABORTED, ToolError};
 use crate::limit::bounded_result;
 use crate::policy::{Approval, Approver, CallPolicy, PendingCall, Review, Verdict};
 use crate::result::ToolResult;
@@ -84,11 +85,24 @@ async fn guarded(
         Some(refusal) => refusal.into(),
         None => timed(name, tool, args, ctx).await,
     };
+    if token.is_cancelled() && says_what_was_done(&result) {
+        // Policies may judge that, too, but are not waited for.
+        return tokio::select! {
+            biased;
+            reviewed = deciders.review(&call, result) => reviewed,
+            () = ready(()) => ToolError::aborted().into(),
+        };
+    }
     tokio::select! {
         biased;
         () = token.cancelled() => ToolError::aborted().into(),
         reviewed = deciders.review(&call, result) => reviewed,
     }
+}
+
+/// Whether it is what a body says of its own abort.
+fn says_what_was_done(result: &ToolResult) -> bool {
+    result.error.is_some_and(|error| error.code == TOOL_ABORTED)
 }
 
 impl Deciders {

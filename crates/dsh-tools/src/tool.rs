@@ -54,7 +54,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Runs the tool. A cancelled [`ToolContext::token`] asks the body to end soon; what it returns then is
-    /// replaced by the pipeline.
+    /// replaced by the pipeline, but for a [`ToolError::aborted_after`].
     ///
     /// # Errors
     /// A [`ToolError`] becomes the error result `Error: <message>` that the model sees.

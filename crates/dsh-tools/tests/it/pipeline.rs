@@ -8,8 +8,8 @@ use dsh_llm::{CallId, ContentBlock};
 use dsh_scope::Scope;
 use dsh_testkit::{Gate, eventually};
 use dsh_tools::{
-    Annotations, Deliveries, Delivery, RegisterError, Tool, ToolContext, ToolDefinition, ToolError,
-    ToolOutput, ToolRegistry,
+    Annotations, CallPolicy, Deliveries, Delivery, PendingCall, RegisterError, Review, Tool, ToolContext,
+    ToolDefinition, ToolError, ToolOutput, ToolRegistry, ToolResult,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -396,4 +396,41 @@ async fn disposing_one_registration_frees_its_name_while_its_call_goes_on() {
     };
     let (result, ()) = tokio::join!(call, dispose);
     assert_eq!(result.single_text(), Some("done"));
+}
+
+#[tokio::test]
+async fn what_a_body_says_of_its_own_abort_is_told_unless_a_policy_objects_or_is_slow() {
+    struct Judge(Option<Review>);
+
+    #[async_trait]
+    impl CallPolicy for Judge {
+        async fn after(&self, _: &PendingCall, _: &ToolResult) -> Review {
+            match &self.0 {
+                Some(review) => review.clone(),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    let blocked = Review::Block {
+        feedback: "no".to_owned(),
+    };
+    for (judge, told) in [
+        (Some(Review::Accept), "Error: tool call aborted\nhalf of it"),
+        (Some(blocked), "Error: no"),
+        (None, "Error: tool call aborted"),
+    ] {
+        let (scope, tools) = registry([tool("slow", None, |_, ctx| async move {
+            ctx.token.cancelled().await;
+            Err(ToolError::aborted_after("half of it"))
+        })]);
+        tools
+            .policy(&scope, Arc::new(Judge(judge)))
+            .expect("it is registered");
+        let token = CancellationToken::new();
+        let mut call = tokio_test::task::spawn(tools.execute("slow", json!({}), ctx(&token)));
+        assert!(call.poll().is_pending());
+        token.cancel();
+        assert_eq!(call.await.single_text(), Some(told));
+    }
 }
