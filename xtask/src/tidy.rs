@@ -32,10 +32,11 @@ impl Finding {
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     layers::every_package_has_a_layer,
     layers::edges_go_down,
     layers::crates_that_stay_behind_others,
+    layers::products_are_chosen,
     layers::directory_is_the_name,
     style::opens_with_documentation,
     style::stays_short,

@@ -20,6 +20,8 @@ pub(crate) struct Package {
     /// Directory below the root, with `/` between its parts.
     pub(crate) directory: String,
     pub(crate) dependencies: Vec<Dependency>,
+    /// What its default feature switches on.
+    pub(crate) default_features: Vec<String>,
     /// The names of its integration test targets.
     pub(crate) tests: Vec<String>,
 }
@@ -31,6 +33,8 @@ pub(crate) struct Dependency {
     pub(crate) kind: Kind,
     /// It is a path in this workspace, not a crate from a registry.
     pub(crate) local: bool,
+    /// It is there with a feature only.
+    pub(crate) optional: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +97,7 @@ impl Workspace {
             name: text(value, "name")?.to_owned(),
             directory: directory.to_string_lossy().replace('\\', "/"),
             dependencies: dependencies.map(dependency).collect::<Result<_, _>>()?,
+            default_features: strings(&value["features"]["default"]),
             tests: targets
                 .filter(is_test)
                 .map(|target| text(target, "name").map(str::to_owned))
@@ -110,7 +115,13 @@ fn dependency(value: &Value) -> Result<Dependency, Error> {
             _ => Kind::Normal,
         },
         local: value["path"].is_string(),
+        optional: value["optional"] == true,
     })
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    let values = value.as_array().into_iter().flatten();
+    values.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn text<'value>(value: &'value Value, key: &str) -> Result<&'value str, Error> {

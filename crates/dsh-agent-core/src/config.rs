@@ -15,7 +15,7 @@ use std::time::Duration;
 use dsh_agent::WakePolicy;
 use dsh_agent_loop::LoopConfig;
 use dsh_bash_local::LocalBashConfig;
-use dsh_tasks::{MAX_LIMIT, TasksConfig, Vocabulary};
+use dsh_tasks::{Access, MAX_LIMIT, TasksConfig, Vocabulary};
 use dsh_tool_bash::ToolBashConfig;
 use dsh_tool_tasks::ToolTasksConfig;
 use schemars::JsonSchema;
@@ -63,6 +63,10 @@ pub struct TasksTable {
     /// its calls, too.
     #[schemars(range(min = 1.0))]
     pub dispose_timeout_ms: f64,
+    /// Whose tasks an agent may list, read and kill: only its own, or also those of the agents that work for it.
+    #[serde(with = "AccessName")]
+    #[schemars(with = "AccessName")]
+    pub access: Access,
 }
 
 /// `[tool_tasks]`: the tools that read, list and kill tasks.
@@ -97,6 +101,13 @@ pub enum CompletionDelivery {
     Wakeup,
     /// It waits for the next turn.
     Quiet,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Access", rename_all = "kebab-case")]
+enum AccessName {
+    Own,
+    OwnAndDescendants,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -230,13 +241,14 @@ impl Default for TasksTable {
             max_concurrent_tasks_per_owner,
             retained_unowned,
             dispose_timeout,
-            access: _,
+            access,
             vocabulary: _,
         } = TasksConfig::default();
         Self {
             max_concurrent_tasks_per_owner: max_concurrent_tasks_per_owner.get(),
             retained_unowned,
             dispose_timeout_ms: dispose_timeout.as_secs_f64() * 1000.0,
+            access,
         }
     }
 }

@@ -60,6 +60,7 @@
 //! max_concurrent_tasks_per_owner = 10
 //! retained_unowned = 100
 //! dispose_timeout_ms = 30000.0
+//! access = "own-and-descendants"          # or "own"
 //!
 //! [tool_tasks]
 //! enabled = true
@@ -86,6 +87,7 @@
 //! With `tool_tasks.enabled = false` the registry is there, but nobody could read or stop a task: the `bash` tool offers no
 //! background, refuses what asks for it all the same, and ends what a command leaves running.
 
+mod served;
 mod service;
 
 mod composition;
@@ -109,4 +111,5 @@ pub use config::{
 };
 pub use error::{AssembleError, ConfigError, Fault};
 pub use models::{Models, ModelsError};
+pub use served::Served;
 pub use service::{AgentCore, Parts, ServiceContext};

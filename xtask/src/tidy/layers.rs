@@ -50,6 +50,16 @@ const BEHIND: [(&str, &[&str]); 2] = [
     ("agent-client-protocol", &["dsh-acp", "dsh-subagent-acp"]),
 ];
 
+/// What nobody pays for who has not chosen it.
+const PRODUCTS: [&str; 3] = [
+    "dsh-subagent-codex",
+    "dsh-subagent-claude-code",
+    "dsh-subagent-acp",
+];
+
+/// Where everything is there, products included.
+const WITH_PRODUCTS: [&str; 2] = ["dsh", "tests"];
+
 /// The table names every package, and no other.
 pub(super) fn every_package_has_a_layer(tree: &Tree) -> Vec<Finding> {
     let unplaced = tree
@@ -105,6 +115,29 @@ pub(super) fn crates_that_stay_behind_others(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Products are there with a feature that is no default, except in the program and its tests.
+pub(super) fn products_are_chosen(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let packages = tree.packages.iter();
+    for package in packages.filter(|package| !WITH_PRODUCTS.contains(&&*package.name)) {
+        let products = package.dependencies.iter();
+        let products = products.filter(|dependency| PRODUCTS.contains(&&*dependency.name));
+        let paid = products.filter(|dependency| dependency.kind == Kind::Normal && !dependency.optional);
+        findings.extend(paid.map(|product| {
+            let problem = format!(
+                "depends on {} whether it was chosen or not: make it optional",
+                product.name
+            );
+            Finding::new(&package.name, problem)
+        }));
+        let has_product = package.dependencies.iter().any(|dependency| dependency.optional);
+        if has_product && !package.default_features.is_empty() {
+            findings.push(Finding::new(&package.name, "switches a feature on by default"));
+        }
+    }
+    findings
+}
+
 /// A package is found where its name says.
 pub(super) fn directory_is_the_name(tree: &Tree) -> Vec<Finding> {
     let misplaced = tree
@@ -150,11 +183,13 @@ mod tests {
             name: (*name).to_owned(),
             kind: *kind,
             local: *local,
+            optional: false,
         });
         let package = Package {
             name: name.to_owned(),
             directory: directory.to_owned(),
             dependencies: dependencies.collect(),
+            default_features: Vec::new(),
             tests: Vec::new(),
         };
         Tree {
@@ -215,6 +250,18 @@ mod tests {
             crates_that_stay_behind_others(&tree("dsh-tools", "x", &rmcp)).len(),
             1
         );
+    }
+
+    #[test]
+    fn a_product_that_nobody_chose_is_found() {
+        let codex = [("dsh-subagent-codex", Kind::Normal, true)];
+        let mut core = tree("dsh-agent-core", "x", &codex);
+        assert_eq!(products_are_chosen(&core).len(), 1);
+        core.packages[0].dependencies[0].optional = true;
+        assert_eq!(products_are_chosen(&core), []);
+        core.packages[0].default_features.push("codex".to_owned());
+        assert_eq!(products_are_chosen(&core).len(), 1);
+        assert_eq!(products_are_chosen(&tree("dsh", "x", &codex)), []);
     }
 
     #[test]

@@ -76,7 +76,12 @@ impl ProviderKind {
             "claude-code" => return Ok(checked(place, table, faults).map(Self::ClaudeCode)),
             #[cfg(feature = "acp")]
             "acp" => return Ok(checked(place, table, faults).map(Self::Acp)),
-            "codex" | "claude-code" | "acp" => return Err(format!("built without feature {name}")),
+            #[cfg(not(feature = "codex"))]
+            "codex" => return Err(without(name)),
+            #[cfg(not(feature = "claude-code"))]
+            "claude-code" => return Err(without(name)),
+            #[cfg(not(feature = "acp"))]
+            "acp" => return Err(without(name)),
             other => {
                 return Err(format!(
                     "there is no provider \"{other}\": it is \"spawn\", \"fork\", \"codex\", \"claude-code\" or \"acp\""
@@ -148,6 +153,11 @@ impl ProviderKind {
     }
 }
 
+#[cfg(not(all(feature = "codex", feature = "claude-code", feature = "acp")))]
+fn without(feature: &str) -> String {
+    format!("built without feature {feature}")
+}
+
 /// What can be checked before anything is made.
 trait Checked: DeserializeOwned {
     fn problems(&self) -> Vec<String>;
@@ -164,6 +174,28 @@ impl Checked for InProcessConfig {
 
 #[cfg(feature = "codex")]
 impl Checked for dsh_subagent_codex::CodexConfig {
+    fn problems(&self) -> Vec<String> {
+        let wrong = self.validate().err();
+        wrong
+            .iter()
+            .flat_map(|wrong| wrong.0.iter().map(ToString::to_string))
+            .collect()
+    }
+}
+
+#[cfg(feature = "claude-code")]
+impl Checked for dsh_subagent_claude_code::ClaudeCodeConfig {
+    fn problems(&self) -> Vec<String> {
+        let wrong = self.validate().err();
+        wrong
+            .iter()
+            .flat_map(|wrong| wrong.0.iter().map(ToString::to_string))
+            .collect()
+    }
+}
+
+#[cfg(feature = "acp")]
+impl Checked for dsh_subagent_acp::AcpConfig {
     fn problems(&self) -> Vec<String> {
         let wrong = self.validate().err();
         wrong
