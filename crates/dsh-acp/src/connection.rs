@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::{Client, Error};
-use dsh_agent_core::ServiceContext;
+use dsh_agent_core::{Served, ServiceContext};
 use dsh_agent_loop::LedAgent;
 use dsh_scope::Scope;
 use dsh_session::{EventData, Session, SessionId};
@@ -16,7 +16,7 @@ use crate::approval::Editor;
 use crate::background::Background;
 use crate::card::{Presenter, Terminals};
 use crate::config::{Models, Settings};
-use crate::ending::{Ending, Served};
+use crate::ending::Ending;
 use crate::error::{internal, invalid};
 use crate::feed::{Feed, Notices};
 use crate::outbox::{Outbox, Places};

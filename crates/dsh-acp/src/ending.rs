@@ -2,18 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use dsh_agent_core::Served;
 use tokio_util::sync::CancellationToken;
-
-/// Why the connection is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Served {
-    /// The editor closed its end.
-    InputEnded,
-    /// What is written no longer reaches the editor.
-    OutputFailed,
-    /// The caller asked for the end, or the services are being shut down.
-    Stopped,
-}
 
 /// Whether the connection is over. Cloning gives another handle to the same answer.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +17,13 @@ impl Ending {
     pub(crate) fn end(&self, cause: Served) {
         let _ = self.cause.set(cause);
         self.token.cancel();
+    }
+
+    /// Resolves when the connection is over, with the cause.
+    pub(crate) async fn over(self) -> Served {
+        self.token.cancelled().await;
+        // Set before the token is cancelled.
+        self.cause().unwrap_or(Served::Stopped)
     }
 
     pub(crate) fn cause(&self) -> Option<Served> {

@@ -104,6 +104,6 @@ mod wire;
 mod error;
 
 pub use config::Settings;
-pub use ending::Served;
+pub use dsh_agent_core::Served;
 pub use error::ServeError;
 pub use service::serve;

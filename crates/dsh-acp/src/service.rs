@@ -1,7 +1,5 @@
 //! One connection from its first byte until nothing of it is left.
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
@@ -12,13 +10,12 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{
     Agent, Channel, Client, Result as Spoken, on_receive_notification, on_receive_request,
 };
-use dsh_agent_core::AgentCore;
+use dsh_agent_core::{AgentCore, Served};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Settings;
 use crate::connection::Connection;
-use crate::ending::{Ending, Served};
 use crate::error::ServeError;
 use crate::handler::answer;
 use crate::wire;
@@ -63,7 +60,7 @@ where
     let dropped = CancellationToken::new();
     let _end_if_dropped = dropped.clone().drop_guard();
     let connection = Arc::new(Connection::new(context, scope, settings, dropped));
-    let impatient = hurry_when_stopped(connection.ending.clone(), stop.clone(), core);
+    let impatient = core.hurry_when_stopped(connection.ending.clone().over(), stop.clone().cancelled_owned());
     tokio::select! {
         served = run(connection, input, output, stop) => Ok(served),
         never = impatient => match never {},
@@ -172,17 +169,4 @@ async fn speak(connection: &Arc<Connection>, wire: Channel, stop: &CancellationT
             Ok(())
         })
         .await
-}
-
-/// Takes the grace from what is being ended when the caller asks for the end of a connection that is ending already.
-async fn hurry_when_stopped(ending: Ending, stop: CancellationToken, core: &AgentCore) -> Infallible {
-    ending.token().cancelled().await;
-    match ending.cause() {
-        Some(Served::InputEnded | Served::OutputFailed) => {
-            stop.cancelled().await;
-            core.hurry();
-        }
-        Some(Served::Stopped) | None => {}
-    }
-    pending().await
 }

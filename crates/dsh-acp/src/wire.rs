@@ -4,12 +4,13 @@ use std::io;
 use std::time::Duration;
 
 use agent_client_protocol::{Error, RawJsonRpcMessage, TransportFrame};
+use dsh_agent_core::Served;
 use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio_util::codec::FramedRead;
 
-use crate::ending::{Ending, Served};
+use crate::ending::Ending;
 use crate::line::{Line, LineDecoder, MAX_LINE};
 use crate::outbox::Places;
 

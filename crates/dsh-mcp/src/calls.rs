@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dsh_agent_core::Served;
 use dsh_tools::Deliveries;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
@@ -48,17 +49,6 @@ pub(crate) enum OpenError {
     /// The client asks faster than it reads, or waits for very much at once.
     #[error("{MAX_IN_FLIGHT} requests are in flight, which is the limit; wait for an answer or cancel one")]
     TooMany,
-}
-
-/// Why the connection is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Served {
-    /// The client closed its end.
-    InputEnded,
-    /// What is written no longer reaches the client.
-    OutputFailed,
-    /// The caller asked for the end, or the services are being shut down.
-    Stopped,
 }
 
 /// To whom an answer goes.
@@ -213,6 +203,13 @@ impl Calls {
     /// Cancelled once the connection is over.
     pub(crate) fn ended(&self) -> &CancellationToken {
         &self.ended
+    }
+
+    /// Resolves when the connection is over, with the cause.
+    pub(crate) async fn over(self) -> Served {
+        self.ended.cancelled().await;
+        // Set before the token is cancelled.
+        self.cause().unwrap_or(Served::Stopped)
     }
 
     /// Why the connection is over; `None` while it is not.

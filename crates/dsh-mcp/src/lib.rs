@@ -64,6 +64,6 @@ mod message;
 
 mod error;
 
-pub use calls::Served;
+pub use dsh_agent_core::Served;
 pub use error::ServeError;
 pub use service::serve;

@@ -1,13 +1,11 @@
 //! One connection from its first byte until nothing of it is left.
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dsh_agent::{Agent, AgentHandle, AgentSpec};
-use dsh_agent_core::{AgentCore, ServiceContext};
+use dsh_agent_core::{AgentCore, Served, ServiceContext};
 use dsh_scope::{Scope, within};
 use dsh_session::SessionId;
 use rmcp::ServiceExt;
@@ -17,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::calls::{Calls, Served};
+use crate::calls::Calls;
 use crate::error::ServeError;
 use crate::handler::{Guarded, Handler};
 use crate::resources::TaskView;
@@ -60,7 +58,7 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let connection = Connection::open(core.context())?;
-    let impatient = hurry_when_stopped(connection.calls.clone(), stop.clone(), core);
+    let impatient = core.hurry_when_stopped(connection.calls.clone().over(), stop.clone().cancelled_owned());
     tokio::select! {
         served = connection.run(input, output, stop) => Ok(served),
         never = impatient => match never {},
@@ -159,19 +157,6 @@ impl Connection {
         }
         calls.cause().unwrap_or(Served::Stopped)
     }
-}
-
-/// Takes the grace from what is being ended when the caller asks for the end of a connection that is ending already.
-async fn hurry_when_stopped(calls: Calls, stop: CancellationToken, core: &AgentCore) -> Infallible {
-    calls.ended().cancelled().await;
-    match calls.cause() {
-        Some(Served::InputEnded | Served::OutputFailed) => {
-            stop.cancelled().await;
-            core.hurry();
-        }
-        Some(Served::Stopped) | None => {}
-    }
-    pending().await
 }
 
 /// Runs the SDK over the wire until there is nothing more to read and all answers are out.

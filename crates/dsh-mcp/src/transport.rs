@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::io;
 
+use dsh_agent_core::Served;
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 
-use crate::calls::{Calls, Kind, OpenError, Served};
+use crate::calls::{Calls, Kind, OpenError};
 use crate::line::{Line, LineReader, MAX_LINE};
 use crate::message::{self, Incoming, Request, refusal, shown};
 use crate::writer::{Frame, Job};

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dsh_agent::{Agent, InboxLease};
+use dsh_agent_core::Served;
 use dsh_llm::text_of;
 use serde_json::{Value, json};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::calls::{Calls, Kind, Served};
+use crate::calls::{Calls, Kind};
 
 /// How long writing may go on after the connection is over: a client that closed its input may still read, one that
 /// is gone must not hold the end up.
