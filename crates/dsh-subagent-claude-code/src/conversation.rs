@@ -3,23 +3,25 @@
 //! What is written to the product is written beside the reading, by the pump: neither waits for the other, so a product that
 //! reads nothing while nobody reads from it is no deadlock.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use dsh_llm::ContentBlock;
 use dsh_scope::within;
-use dsh_subagent_process::{JsonLines, LineError, Lines, Product, Streams, log_lines};
+use dsh_subagent_process::{JsonLines, LineError, Lines, Product, ReleaseError, Streams, log_lines};
 use dsh_subprocess::LeaderExit;
 use serde_json::Value;
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
 use crate::command;
 use crate::config::PermissionMode;
 use crate::failure::{Category, Failure, Stage};
 use crate::protocol::{Effect, Ending, Protocol};
 
-/// A conversation. Dropped, it closes the pipes of the product.
+/// A conversation.
 pub(crate) struct Conversation {
     product: Product,
     lines: Lines<pipe::Receiver>,
@@ -87,7 +89,7 @@ impl Conversation {
             for effect in self.protocol.line(&line) {
                 match effect {
                     Effect::Up => up = true,
-                    Effect::Refused(reason) => return Err(failure.caused_by(reason)),
+                    Effect::Refused => return Err(failure.caused_by("it refused to begin")),
                     Effect::Send(_) | Effect::CloseInput => self.write(effect),
                 }
             }
@@ -98,7 +100,11 @@ impl Conversation {
     }
 
     /// Listens to the end.
-    pub(crate) async fn to_end(mut self) -> Ended {
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, the conversation is still there, for its [`release`].
+    pub(crate) async fn to_end(&mut self) -> Ended {
         let ending = loop {
             match self.next_line().await {
                 Ok(Some(line)) => {
@@ -117,6 +123,13 @@ impl Conversation {
         }
     }
 
+    /// Closes the input, and reads what the product still writes. Never returns.
+    async fn drain(&mut self) -> Infallible {
+        self.outbox = None;
+        while let Ok(Some(_)) = self.next_line().await {}
+        beside(&mut self.pump, pending()).await
+    }
+
     fn write(&mut self, effect: Effect) {
         match (effect, &self.outbox) {
             (Effect::Send(line), Some(outbox)) => {
@@ -124,7 +137,7 @@ impl Conversation {
                 let _ = outbox.send(line);
             }
             (Effect::CloseInput, _) => self.outbox = None,
-            (Effect::Send(_), None) | (Effect::Up | Effect::Refused(_), _) => {}
+            (Effect::Send(_), None) | (Effect::Up | Effect::Refused, _) => {}
         }
     }
 
@@ -135,6 +148,20 @@ impl Conversation {
     /// How the product exited, which may take a moment after its last line.
     async fn exit(&mut self) -> Option<LeaderExit> {
         beside(&mut self.pump, within(self.grace, self.product.exit())).await
+    }
+}
+
+/// Ends a product, whatever its conversation was at. Its pipes stay open meanwhile, and are
+/// read: a product whose pipes are closed dies of that, and cannot end as it likes.
+pub(crate) async fn release(
+    product: &Product,
+    conversation: &Mutex<Conversation>,
+) -> Result<(), ReleaseError> {
+    let drained = async { conversation.lock().await.drain().await };
+    tokio::select! {
+        biased;
+        released = product.release() => released,
+        never = drained => match never {},
     }
 }
 

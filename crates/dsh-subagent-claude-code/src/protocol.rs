@@ -36,8 +36,8 @@ pub(crate) struct Protocol {
 pub(crate) enum Effect {
     /// The product is up.
     Up,
-    /// It does not take part, for this reason.
-    Refused(String),
+    /// It does not take part.
+    Refused,
     /// This is to be written.
     Send(Value),
     /// Its input is to be closed, behind all that was to be written.
@@ -104,7 +104,7 @@ impl Protocol {
     ///
     /// A success is what the product called one; how it exited can only spoil it.
     pub(crate) fn conclude<E>(
-        self,
+        &self,
         ending: Ending<E>,
         exit: Option<LeaderExit>,
     ) -> Result<Vec<ContentBlock>, Failure>
@@ -116,9 +116,9 @@ impl Protocol {
             Some(LeaderExit::Code(_) | LeaderExit::Signal { .. } | LeaderExit::GuardLost) => false,
         };
         let failed = |stage, category| Err(Failure::new(stage, category).with_exit(exit));
-        match (self.verdict, ending) {
+        match (&self.verdict, ending) {
             (Some(Verdict::Failed(category, status)), _) => {
-                Err(Failure::new(Stage::QueryRun, category).with_http_status(status))
+                Err(Failure::new(Stage::QueryRun, *category).with_http_status(*status))
             }
             (Some(Verdict::Answer(answer)), Ending::Closed) if clean => Ok(output(answer, self.left.len())),
             (Some(Verdict::Answer(_)), Ending::Closed) => failed(Stage::QueryRun, Category::Unknown),
@@ -140,7 +140,10 @@ impl Protocol {
         }
         match response["subtype"].as_str() {
             Some("success") => vec![Effect::Up],
-            Some(_) | None => vec![Effect::Refused(response["error"].to_string())],
+            Some(_) | None => {
+                tracing::debug!("Claude Code: {}", response["error"]);
+                vec![Effect::Refused]
+            }
         }
     }
 
@@ -203,7 +206,7 @@ fn verdict(message: &Value) -> Option<Verdict> {
 }
 
 /// The answer, and behind it what ended with the run.
-fn output(answer: String, left: usize) -> Vec<ContentBlock> {
+fn output(answer: &str, left: usize) -> Vec<ContentBlock> {
     let mut output = vec![ContentBlock::text(answer)];
     let note = match left {
         0 => return output,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,12 +11,13 @@ use dsh_subagent::{
 };
 use dsh_subagent_process::{Product, ProductSpec, ReleaseError};
 use dsh_subprocess::{Launcher, LeaderExit};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::command;
 use crate::config::PermissionMode;
-use crate::conversation::{Conversation, Ended};
+use crate::conversation::{self, Conversation, Ended};
 use crate::failure::{Category, Failure, PREFIX, Stage};
 
 /// One way to run Claude Code.
@@ -48,13 +50,19 @@ impl SubagentProvider for ClaudeCode {
             ))
         })?;
         let (product, conversation) = self.begin(cwd.to_owned(), &task, &token).await?;
-        let (name, stop) = (self.name.clone(), token.clone());
+        let (name, stop, spoken) = (self.name.clone(), token.clone(), Arc::clone(&conversation));
         let work = async move {
+            // Given back with the end of this, whichever: the release reads on.
+            let mut spoken = spoken.lock().await;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => Ok(RunResult::aborted()),
-                ended = conversation.to_end() => Ok(result(&name, ended)),
+                ended = spoken.to_end() => Ok(result(&name, ended)),
             }
+        };
+        let release = async move {
+            let released = conversation::release(&product, &conversation).await;
+            released.map_err(|error| not_released(error, product.exited()))
         };
         Run::publish(RunParts {
             id: Uuid::new_v4().to_string(),
@@ -62,12 +70,7 @@ impl SubagentProvider for ClaudeCode {
             parent,
             token,
             work,
-            release: async move {
-                product
-                    .release()
-                    .await
-                    .map_err(|error| not_released(error, product.exited()))
-            },
+            release,
         })
         .await
     }
@@ -80,7 +83,7 @@ impl ClaudeCode {
         cwd: PathBuf,
         task: &str,
         token: &CancellationToken,
-    ) -> Result<(Product, Conversation), StartFailure> {
+    ) -> Result<(Product, Arc<Mutex<Conversation>>), StartFailure> {
         let spec = ProductSpec {
             program: self.program.clone(),
             args: command::arguments(self.mode)
@@ -104,12 +107,12 @@ impl ClaudeCode {
             () = token.cancelled() => Err(start_failure()),
             up = conversation.until_up() => up,
         };
+        let conversation = Arc::new(Mutex::new(conversation));
         let failure = match up {
             Ok(()) => return Ok((product, conversation)),
             Err(failure) => failure,
         };
-        drop(conversation);
-        let released = product.release().await;
+        let released = conversation::release(&product, &conversation).await;
         Err(self.not_started(failure, token, released, product.exited()))
     }
 
@@ -174,3 +177,6 @@ fn result(name: &str, Ended { outcome, fact }: Ended) -> RunResult {
     let lines: Vec<String> = [Some(failure.to_string()), fact].into_iter().flatten().collect();
     RunResult::failed(StopReason::Error, Diagnostic::new(lines.join("\n")))
 }
+
+#[cfg(test)]
+mod tests;

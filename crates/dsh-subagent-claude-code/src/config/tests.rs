@@ -37,7 +37,7 @@ fn s218_a_grace_is_a_positive_finite_number_of_at_most_31_bits() {
 
 #[test]
 fn s221_five_modes_and_no_other_and_unknown_keys_are_refused() {
-    let parse = |text| serde_json::from_str::<ClaudeCodeConfig>(text);
+    let parse = |text: &str| serde_json::from_str::<ClaudeCodeConfig>(text);
     let config = parse("{}").expect("all has a default");
     assert_eq!(config, ClaudeCodeConfig::default());
     assert_eq!(
