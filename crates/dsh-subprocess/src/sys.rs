@@ -81,6 +81,69 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Pid> {
     Pid::from_raw(pid).ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
 }
 
+/// How this thread is scheduled, without what a deadline scheduler adds: such a thread cannot fork.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Scheduling {
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    utilization: [u32; 2],
+}
+
+/// All zeros where the kernel does not tell.
+#[cfg(target_os = "linux")]
+pub(crate) fn scheduling() -> Scheduling {
+    /// The second version of the kernel's `struct sched_attr`; an older kernel leaves what it does not know.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        deadline: [u64; 3],
+        utilization: [u32; 2],
+    }
+    let mut attributes = Attributes::default();
+    // SAFETY: the call writes at most the size that it is told to memory of that size, in which every value is valid.
+    unsafe {
+        libc::syscall(
+            libc::SYS_sched_getattr,
+            0,
+            &raw mut attributes,
+            size_of::<Attributes>(),
+            0,
+        )
+    };
+    Scheduling {
+        policy: attributes.policy,
+        flags: attributes.flags,
+        nice: attributes.nice,
+        priority: attributes.priority,
+        utilization: attributes.utilization,
+    }
+}
+
+/// The I/O priority of this thread, or what the kernel says instead.
+#[cfg(target_os = "linux")]
+pub(crate) fn io_priority() -> i64 {
+    const PROCESS: c_int = 1;
+    // SAFETY: the call takes two numbers and gives one.
+    unsafe { libc::syscall(libc::SYS_ioprio_get, PROCESS, 0) }
+}
+
+/// Whether the other end of a socket has not read all that was sent to it.
+#[cfg(target_os = "linux")]
+pub(crate) fn has_unread(socket: BorrowedFd<'_>) -> bool {
+    let mut bytes: c_int = 0;
+    // SAFETY: the call writes one number, to where there is room for it.
+    let asked = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    asked == 0 && bytes > 0
+}
+
 /// Whether exit statuses of children are kept for us: not so if SIGCHLD is ignored.
 pub(crate) fn exit_statuses_are_kept() -> bool {
     disposition(libc::SIGCHLD).is_none_or(|action| {

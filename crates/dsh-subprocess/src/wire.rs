@@ -9,7 +9,7 @@
 //! | supervisor → harness | [`Offer`] |
 //! | harness → guard | [`Order`] |
 //! | guard → harness | [`Report`] |
-//! | supervisor → harness, over the socket of a guard that is gone | [`Report::LostEmpty`], [`Report::LostSurvivors`] |
+//! | supervisor → harness, over the socket of a guard that is gone | [`Report::Unread`], or [`Report::LostEmpty`], [`Report::LostSurvivors`] |
 
 mod codec;
 mod socket;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use self::codec::{Reader, Writer};
-pub(crate) use self::socket::{Received, Wait, pair, receive, send};
+pub(crate) use self::socket::{Received, await_something, pair, receive, send};
 use crate::cgroup::Hits;
 use crate::facts::Member;
 
@@ -93,6 +93,8 @@ pub(crate) enum Report {
     Survivors(Vec<Member>),
     LostEmpty,
     LostSurvivors(Vec<Member>),
+    /// A guard is gone that had not read its order: nothing was started.
+    Unread,
     /// The kernel does not start a process in the cgroup; it is started elsewhere. Said before it is.
     OutOfCgroup,
     /// What the cgroup counted. Said before the tree is said to be empty.
@@ -118,6 +120,10 @@ pub(crate) enum Stage {
     Spawn,
     /// No process can be started in the cgroup.
     Cgroup,
+    /// Somebody has sent a signal to the guard while it was at rest.
+    Signalled,
+    /// Somebody has changed what the guard was born with.
+    Changed,
 }
 
 impl Offer {
@@ -226,6 +232,7 @@ impl Report {
             Report::LostEmpty => Writer::tagged(5).done(),
             Report::LostSurvivors(members) => Writer::tagged(6).members(members).done(),
             Report::OutOfCgroup => Writer::tagged(7).done(),
+            Report::Unread => Writer::tagged(9).done(),
             Report::Reached(Hits { memory, pids }) => Writer::tagged(8)
                 .number(u32::from(*memory))
                 .number(u32::from(*pids))
@@ -264,13 +271,21 @@ impl Report {
                 memory: reader.number()? != 0,
                 pids: reader.number()? != 0,
             })),
+            9 => Some(Report::Unread),
             _ => None,
         }
     }
 }
 
 impl Stage {
-    const ALL: [Stage; 4] = [Stage::Order, Stage::Script, Stage::Spawn, Stage::Cgroup];
+    const ALL: [Stage; 6] = [
+        Stage::Order,
+        Stage::Script,
+        Stage::Spawn,
+        Stage::Cgroup,
+        Stage::Signalled,
+        Stage::Changed,
+    ];
 
     pub(crate) fn code(self) -> u8 {
         self as u8

@@ -13,9 +13,11 @@ use crate::wait::timespec;
 pub(super) struct Children(SignalFd);
 
 /// Whether somebody has sent a signal that tells of no child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Signalled {
     No,
+    /// To go on, which the program and the supervisor do where something takes long.
+    ToGoOn,
     Yes,
 }
 
@@ -28,10 +30,11 @@ impl Children {
     pub(super) fn clear(&self) -> Signalled {
         let mut signalled = Signalled::No;
         while let Ok(Some(signal)) = self.0.read_signal() {
-            let number = signal.ssi_signo.cast_signed();
-            if ![libc::SIGCHLD, libc::SIGUSR1].contains(&number) {
-                signalled = Signalled::Yes;
-            }
+            signalled = signalled.max(match signal.ssi_signo.cast_signed() {
+                libc::SIGCHLD | libc::SIGUSR1 => Signalled::No,
+                libc::SIGCONT => Signalled::ToGoOn,
+                _ => Signalled::Yes,
+            });
         }
         signalled
     }

@@ -4,7 +4,8 @@
 //! is there to tell, and reports what it sees.
 //!
 //! A guard without children is as good as a new one, and better: what it needs of its memory is its own by then. So it
-//! waits for another order, unless something was done to it: it was told to kill, or sent a signal by whomever.
+//! waits for another order, unless something was done to it: it was told to kill, or sent a signal by whomever. What may be
+//! done to it while it waits is looked at when the order comes.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -12,13 +13,13 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, wait};
 
-use super::inherited::Inherited;
+use super::inherited::Birthright;
 use super::poll::{Children, Signalled};
 use super::start::{Running, await_order, start};
 use crate::cgroup::{Cgroup, Population, hits};
 use crate::ending::{Below, Killing, Leader, term};
 use crate::pace::Pace;
-use crate::wire::{After, Limited, Order, Received, Report, Wait, receive};
+use crate::wire::{After, Limited, Order, Received, Report, Stage, await_something, receive};
 
 /// How long a tree has between TERM and KILL when the harness is gone.
 const ORPHANED_GRACE: Duration = Duration::from_millis(500);
@@ -26,14 +27,30 @@ const ORPHANED_GRACE: Duration = Duration::from_millis(500);
 const ASK: Pace = Pace::new(Duration::from_micros(100), Duration::from_millis(20));
 
 /// Serves commands, one after the other. Returns when there will be no other one, and no tree is left.
-pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
+pub(super) fn serve(socket: OwnedFd, birthright: &Birthright) -> Result<(), Errno> {
     let children = Children::new().map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
     let mut harness = Harness(Some(socket));
-    let inherited = Inherited::now();
     let mut after = After::Waits;
     while let (Some(socket), After::Waits) = (&harness.0, after) {
-        let Some(order) = await_order(socket)? else {
+        await_something(socket);
+        // Somebody may have come by while this process was at rest. Whoever gave the order gives it to another guard then.
+        let stage = if children.clear() == Signalled::Yes {
+            Some(Stage::Signalled)
+        } else {
+            (!birthright.is_whole()).then_some(Stage::Changed)
+        };
+        if let Some(stage) = stage {
+            harness.tell(&Report::NotStarted { stage, errno: 0 });
             return Ok(());
+        }
+        let order = match await_order(socket) {
+            Ok(Some(order)) => order,
+            Ok(None) => return Ok(()),
+            Err(errno) => {
+                let (stage, errno) = (Stage::Order, errno.raw_os_error());
+                harness.tell(&Report::NotStarted { stage, errno });
+                return Ok(());
+            }
         };
         let (kill_bound, limited) = (order.run.kill_bound, order.run.limited);
         match start(order, &mut harness) {
@@ -48,7 +65,6 @@ pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
                 after = Guard {
                     harness: &mut harness,
                     children: &children,
-                    inherited: &inherited,
                     leader,
                     state: Leader::Unreaped,
                     status: None,
@@ -74,8 +90,6 @@ pub(super) fn serve(socket: OwnedFd) -> Result<(), Errno> {
 struct Guard<'a> {
     harness: &'a mut Harness,
     children: &'a Children,
-    /// What commands have from this guard, as it was before any of them.
-    inherited: &'a Inherited,
     leader: Pid,
     state: Leader,
     /// How the leader exited, until that is told.
@@ -130,9 +144,7 @@ impl Guard<'_> {
     }
 
     fn clear_signals(&mut self) {
-        if self.children.clear() == Signalled::Yes {
-            self.signalled = Signalled::Yes;
-        }
+        self.signalled = self.signalled.max(self.children.clear());
     }
 
     /// What becomes of this guard, of whose tree nobody is left: it serves again if that tree has left no trace in it.
@@ -142,14 +154,17 @@ impl Guard<'_> {
     fn after(&mut self) -> After {
         self.clear_signals();
         match (&self.stop, self.signalled) {
-            (Stop::No, Signalled::No) if *self.inherited == Inherited::now() => After::Waits,
-            (Stop::No | Stop::Grace { .. } | Stop::Kill(_), Signalled::No | Signalled::Yes) => After::Goes,
+            (Stop::No, Signalled::No) => After::Waits,
+            (
+                Stop::No | Stop::Grace { .. } | Stop::Kill(_),
+                Signalled::No | Signalled::ToGoOn | Signalled::Yes,
+            ) => After::Goes,
         }
     }
 
     fn read_orders(&mut self) {
         while let Some(socket) = &self.harness.0 {
-            match receive(socket, Wait::No) {
+            match receive(socket) {
                 Ok(Received::Message(message, _)) => {
                     if let Some(Order::Kill { grace }) = Order::decode(&message) {
                         self.terminate(grace);

@@ -15,7 +15,7 @@ use super::serve::Harness;
 use crate::cgroup::Cgroup;
 use crate::sys::fork::{Stillborn, spawn_into};
 use crate::sys::{self, Launch, Leads, Others};
-use crate::wire::{Limited, Order, Received, Report, Run, Script, Stage, Wait, receive};
+use crate::wire::{Limited, Order, Received, Report, Run, Script, Stage, receive};
 
 /// An order with its descriptors.
 pub(super) struct Attached {
@@ -35,9 +35,9 @@ pub(super) struct Running {
     pub(super) cgroup: Option<Cgroup>,
 }
 
-/// `None` when the harness goes, or says something else.
+/// Takes an order that is there. `None` when the harness goes, or says something else.
 pub(super) fn await_order(socket: &OwnedFd) -> Result<Option<Attached>, Errno> {
-    let Received::Message(mut message, mut descriptors) = receive(socket, Wait::Yes)? else {
+    let Received::Message(mut message, mut descriptors) = receive(socket)? else {
         return Ok(None);
     };
     if let Some(Order::RunFromFile) = Order::decode(&message) {

@@ -11,18 +11,20 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::SigSet;
 use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
     set_parent_process_death_signal, setsid, wait,
 };
 
+use super::inherited::Birthright;
 use super::poll::Children;
 use super::serve::serve;
 use crate::cgroup::Home;
 use crate::ending::{Below, Killing};
 use crate::sys;
 use crate::sys::fork::{self, Forked, fork_clone_child};
-use crate::wire::{Offer, Received, Report, Wait, pair, receive, send};
+use crate::wire::{Offer, Order, Received, Report, pair, receive, send};
 
 /// A guard that is stopped this often is given up on.
 const STOPS: u32 = 50;
@@ -54,6 +56,7 @@ pub(super) fn run(main: OwnedFd) -> ! {
         lost: Vec::new(),
         killing: None,
         home: None,
+        birthright: Birthright::of_this_process(),
         program,
         program_gone: None,
     }
@@ -70,6 +73,8 @@ struct Supervisor {
     killing: Option<Killing>,
     /// Where the cgroups of all commands are.
     home: Option<Home>,
+    /// What guards are to be born with.
+    birthright: Birthright,
     /// The program that started this process.
     program: Option<Pid>,
     /// When it was seen to be gone.
@@ -80,6 +85,26 @@ struct Guard {
     /// A copy of its own end of the socket.
     socket: OwnedFd,
     stops: u32,
+}
+
+impl Guard {
+    /// Whether this one, which is gone, has left its order unread. If so it says that.
+    fn has_left_order(&self) -> bool {
+        // No other order comes after this: whoever sends one is told that it cannot.
+        let _ = shutdown(&self.socket, Shutdown::Read);
+        let is_order = match receive(&self.socket) {
+            Ok(Received::Message(message, _)) => {
+                matches!(Order::decode(&message), Some(Order::Run(_) | Order::RunFromFile))
+            }
+            // It has descriptors.
+            Err(Errno::MFILE) => true,
+            Ok(Received::Nothing | Received::End) | Err(_) => false,
+        };
+        if is_order {
+            Report::Unread.send(&self.socket);
+        }
+        is_order
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,11 +162,13 @@ impl Supervisor {
 
     fn read_requests(&mut self) {
         while let Some(main) = &self.main {
-            match receive(main, Wait::No) {
+            match receive(main) {
                 Ok(Received::Message(name, mut descriptors)) if !descriptors.is_empty() => {
                     let name = String::from_utf8_lossy(&name).into_owned();
                     self.home = descriptors.pop().map(|home| Home::shared(home, name));
                 }
+                // Guards would be born with what somebody has given to this process. The program makes another one.
+                Ok(Received::Message(..)) if !self.birthright.is_whole() => self.main = None,
                 Ok(Received::Message(..)) => {
                     let (offer, descriptors) = match self.make_guard() {
                         Ok((guard, socket, process)) => {
@@ -169,7 +196,7 @@ impl Supervisor {
     fn make_guard(&mut self) -> Result<(Pid, OwnedFd, OwnedFd), i32> {
         let (socket, guard_socket) = pair().map_err(Errno::raw_os_error)?;
         match fork_clone_child().map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))? {
-            Forked::Child => become_guard(guard_socket),
+            Forked::Child => become_guard(guard_socket, &self.birthright),
             Forked::Parent { child, process } => {
                 let guard = Guard {
                     socket: guard_socket,
@@ -192,7 +219,7 @@ impl Supervisor {
                         .guards
                         .remove(&pid)
                         .filter(|_| status.exit_status() != Some(0));
-                    if let Some(guard) = lost {
+                    if let Some(guard) = lost.filter(|guard| !guard.has_left_order()) {
                         self.lost.push(guard.socket);
                         // Survivors of an earlier one may have been named, which happens once: its own come anew.
                         self.killing = None;
@@ -260,7 +287,7 @@ fn go_on_when_parent_ends() {
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
 }
 
-fn become_guard(socket: OwnedFd) -> ! {
+fn become_guard(socket: OwnedFd, birthright: &Birthright) -> ! {
     // Nothing of the supervisor may run on here, not even while a panic unwinds.
     let served = catch_unwind(AssertUnwindSafe(|| {
         setsid()?;
@@ -269,7 +296,7 @@ fn become_guard(socket: OwnedFd) -> ! {
         let _ = rustix::thread::set_name(c"dsh-guard");
         let socket = fork::keep_only(socket)
             .map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO)))?;
-        serve(socket)
+        serve(socket, &birthright.of_fork())
     }));
     fork::exit(if matches!(served, Ok(Ok(()))) { 0 } else { 1 })
 }

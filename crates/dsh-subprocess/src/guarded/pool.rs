@@ -27,7 +27,7 @@ use crate::error::SpawnError;
 use crate::members::{Seen, has_exited, walk_below};
 use crate::prepare::above_stdio;
 use crate::wait::is_readable;
-use crate::wire::{Offer, Received, Wait, pair, receive, send};
+use crate::wire::{Offer, Received, pair, receive, send};
 use crate::{guard, keeper, sys};
 
 /// How many guards are kept ready. They are taken by commands that start at once; more than processors are of no use.
@@ -54,7 +54,7 @@ pub(crate) struct Pool {
     owed: AtomicUsize,
     /// Whether it ever said anything.
     heard: AtomicBool,
-    /// Whether it was killed because it says nothing. It may not go for a while, frozen as it is.
+    /// Whether no other guard is asked of it: it makes none any more, or says nothing. It may be there for a while.
     given_up: AtomicBool,
     rooms: Option<Arc<Rooms>>,
 }
@@ -209,7 +209,7 @@ impl Pool {
             let heard = self.heard.load(Ordering::Relaxed);
             if silences > if heard { SILENCES } else { FIRST_SILENCES } {
                 let _ = pidfd_send_signal(&self.process, Signal::KILL);
-                self.given_up.store(true, Ordering::Relaxed);
+                self.give_up();
                 return Err(if heard { NoGuard::Lost } else { NoGuard::NeverHeard });
             }
             self.go_on();
@@ -220,7 +220,7 @@ impl Pool {
     /// there may be room by now.
     fn take_in(&self) -> Result<Option<i32>, NoGuard> {
         loop {
-            match receive(&self.main, Wait::No) {
+            match receive(&self.main) {
                 Ok(Received::Message(message, descriptors)) => {
                     self.heard.store(true, Ordering::Relaxed);
                     match (Offer::decode(&message), to_pair(descriptors)) {
@@ -245,7 +245,11 @@ impl Pool {
                     self.ask();
                     return Err(NoGuard::Refused(Errno::MFILE.into()));
                 }
-                Ok(Received::End) | Err(_) => return Err(NoGuard::Lost),
+                // It may live on until its guards are gone.
+                Ok(Received::End) | Err(_) => {
+                    self.give_up();
+                    return Err(NoGuard::Lost);
+                }
             }
         }
     }
@@ -268,6 +272,11 @@ impl Pool {
     /// Whether it has exited, or was given up on. Guards that it made ready are not supervised then.
     pub(crate) fn is_lost(&self) -> bool {
         self.given_up.load(Ordering::Relaxed) || has_exited(&self.process)
+    }
+
+    /// Has no other guard asked of it.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
     }
 
     /// Lets it go on if it was stopped.

@@ -1,12 +1,14 @@
 //! Starting a process under a guard.
 
 use std::ffi::CString;
+use std::fmt;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 use super::Guarded;
 use super::message::{Message, script_file};
@@ -14,16 +16,20 @@ use super::pool::{NoGuard, Pool, Ready, failed, wait_for};
 use super::watch::Line;
 use crate::cgroup::{Base, Home, Room, impose, prepare_base, prepare_home};
 use crate::error::{SpawnError, is_shortage};
-use crate::keeper;
 use crate::launcher::Launched;
 use crate::limits::{LimitError, Limits};
 use crate::prepare::Prepared;
 use crate::spec::ProcessSpec;
 use crate::tree::ProcessTree;
-use crate::wire::{Received, Report, Stage, Wait, receive};
+use crate::wire::{Received, Report, Stage, receive};
+use crate::{keeper, sys};
 
-/// How many guards and supervisors may be lost in a row before a start is given up on.
-const ATTEMPTS: u32 = 8;
+/// How many supervisors may be lost in a row before a start is given up on.
+const SUPERVISORS: u32 = 8;
+/// And how many guards: more than stand ready, since somebody may have killed all of them.
+const GUARDS: u32 = 32;
+/// How long a guard may leave its order unread.
+const UNREAD: Duration = Duration::from_secs(10);
 
 /// How long a start in a frozen cgroup is waited for, which is thawed again and again meanwhile.
 const FROZEN: Duration = Duration::from_secs(5);
@@ -57,13 +63,12 @@ impl Guards {
         let prepared = Prepared::new(spec)?;
         let keeper = keeper::get().map_err(|error| SpawnError::resources("the watching thread", error))?;
         let mut message = Message::new(&prepared, script.as_ref(), kill_bound, &limits)?;
-        let ordered = self.order(&mut message, &limits)?;
-        let started = await_start(&ordered, &prepared, given_up);
+        let (ordered, heard) = self.begin(&mut message, &limits, (&prepared, given_up))?;
         let Heard {
             leader,
             place,
             report,
-        } = started.inspect_err(|_| ordered.pool.replace())?;
+        } = heard;
         let Ordered { ready, pool, room } = ordered;
         let frozen = room.as_ref().filter(|_| place == Place::Frozen);
         let frozen = frozen.and_then(|room| Some(self.base.as_ref()?.path().join(room.name())));
@@ -125,14 +130,24 @@ impl Guards {
         Ok(Some(room))
     }
 
-    /// Gives the order to a guard that is surely there.
-    fn order(&self, message: &mut Message<'_>, limits: &Limits) -> Result<Ordered, SpawnError> {
-        for _ in 0..ATTEMPTS {
+    /// Has a guard start the program. One that has started nothing, for whatever reason, makes place for another one.
+    fn begin(
+        &self,
+        message: &mut Message<'_>,
+        limits: &Limits,
+        (prepared, given_up): (&Prepared, &dyn Fn() -> bool),
+    ) -> Result<(Ordered, Heard), SpawnError> {
+        let mut idle = None;
+        let (mut supervisors, mut guards) = (0, 0);
+        while supervisors < SUPERVISORS && guards < GUARDS {
             let pool = self.pool()?;
             let room = self.room(&pool, limits)?;
             let ready = match pool.take() {
                 Ok(ready) => ready,
-                Err(NoGuard::Lost) => continue,
+                Err(NoGuard::Lost) => {
+                    supervisors += 1;
+                    continue;
+                }
                 Err(NoGuard::NeverHeard) => {
                     let source =
                         io::Error::other("it says nothing; does it call guard_entry() first in main?");
@@ -140,25 +155,30 @@ impl Guards {
                 }
                 Err(NoGuard::Refused(error)) => return Err(SpawnError::resources("a guard", error)),
             };
-            // A guard that was lost while it waited has a report of that, and has run nothing.
-            let waits = matches!(receive(&ready.socket, Wait::No), Ok(Received::Nothing));
-            if !waits {
-                pool.replace();
-                continue;
-            }
-            match message.send(&ready.socket, room.as_deref())? {
-                Ok(()) => {
-                    return Ok(Ordered { ready, pool, room });
+            let ordered = Ordered { ready, pool, room };
+            match ordered.start(message, prepared, given_up) {
+                Ok(Started::Yes(heard)) => return Ok((ordered, heard)),
+                Ok(Started::No(why)) => {
+                    if why == Idle::Silent {
+                        // The others will be no better.
+                        ordered.pool.give_up();
+                    }
+                    idle = Some(why);
                 }
-                // It went just now.
-                Err(Errno::PIPE | Errno::CONNRESET) => pool.replace(),
-                Err(errno) => {
-                    pool.replace();
-                    return Err(SpawnError::resources("an order to a guard", errno));
+                Err(error) => {
+                    ordered.pool.replace();
+                    return Err(error);
                 }
             }
+            ordered.pool.replace();
+            guards += 1;
         }
-        let source = io::Error::other("it ends at once; does it call guard_entry() first in main?");
+        let source = match idle {
+            Some(why) if guards == GUARDS => {
+                io::Error::other(format!("its guards {why} before they start anything"))
+            }
+            _ => io::Error::other("it ends at once; does it call guard_entry() first in main?"),
+        };
         Err(failed(&self.program, source))
     }
 
@@ -200,71 +220,132 @@ enum Place {
     Frozen,
 }
 
-/// Waits until the program runs, or does not. When it was given up nobody waits for one that hangs in the kernel: its tree
-/// is ended like any other.
-///
-/// A command can kill its guard before that has told anything. The program was started all the same, so this is no
-/// failure to start; all that is not known is its number, and the guard's stands for it.
-fn await_start(
-    ordered: &Ordered,
-    prepared: &Prepared,
-    given_up: &dyn Fn() -> bool,
-) -> Result<Heard, SpawnError> {
-    let Ordered { ready, pool, room } = ordered;
-    let since = Instant::now();
-    let mut place = Place::AsOrdered;
-    loop {
-        let report = match receive(&ready.socket, Wait::No) {
-            Ok(Received::Message(message, _)) => Report::decode(&message),
-            Ok(Received::Nothing) => {
-                if !wait_for(&ready.socket) {
-                    ready.go_on();
-                    pool.go_on();
-                    if let Some(room) = room {
-                        room.thaw();
-                    }
-                    let is_frozen = |room: &Room| since.elapsed() >= FROZEN && room.is_frozen();
-                    if place == Place::AsOrdered && room.as_ref().is_some_and(is_frozen) {
-                        place = Place::Frozen;
-                    }
-                    if place == Place::Frozen || given_up() {
-                        return Ok(Heard {
-                            leader: ready.guard,
-                            place,
-                            report: None,
-                        });
-                    }
-                }
-                continue;
-            }
-            Ok(Received::End) | Err(_) => None,
-        };
-        return match report {
-            Some(Report::OutOfCgroup) => {
-                place = Place::Elsewhere;
-                continue;
-            }
-            Some(Report::NotStarted { stage, errno }) => Err(refusal(stage, errno, prepared)),
-            Some(Report::Started { leader }) => Ok(Heard {
-                leader: i32::try_from(leader)
-                    .ok()
-                    .and_then(Pid::from_raw)
-                    .unwrap_or(ready.guard),
-                place,
-                report: None,
-            }),
-            report => Ok(Heard {
-                leader: ready.guard,
-                place,
-                report,
-            }),
-        };
+/// What came of an order.
+enum Started {
+    Yes(Heard),
+    /// Nothing, for certain.
+    No(Idle),
+}
+
+/// Why a guard has started nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Idle {
+    Killed,
+    Signalled,
+    Changed,
+    Silent,
+}
+
+impl fmt::Display for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Idle::Killed => "are killed",
+            Idle::Signalled => "are sent signals",
+            Idle::Changed => "are given other limits or priorities",
+            Idle::Silent => "do not run",
+        })
     }
 }
 
-fn refusal(stage: Stage, errno: i32, prepared: &Prepared) -> SpawnError {
+impl Ordered {
+    /// Gives the order, if the guard is there, and waits for what comes of it.
+    fn start(
+        &self,
+        message: &mut Message<'_>,
+        prepared: &Prepared,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Started, SpawnError> {
+        let waits = matches!(receive(&self.ready.socket), Ok(Received::Nothing));
+        if !waits {
+            return Ok(Started::No(Idle::Killed));
+        }
+        match message.send(&self.ready.socket, self.room.as_deref())? {
+            Ok(()) => self.await_start(prepared, given_up),
+            // It went just now.
+            Err(Errno::PIPE | Errno::CONNRESET) => Ok(Started::No(Idle::Killed)),
+            Err(errno) => Err(SpawnError::resources("an order to a guard", errno)),
+        }
+    }
+
+    /// Waits until the program runs, or does not. When it was given up nobody waits for one that hangs in the kernel: its
+    /// tree is ended like any other.
+    ///
+    /// A command can kill its guard before that has told anything. The program was started all the same, so this is no
+    /// failure to start; all that is not known is its number, and the guard's stands for it.
+    fn await_start(&self, prepared: &Prepared, given_up: &dyn Fn() -> bool) -> Result<Started, SpawnError> {
+        let since = Instant::now();
+        let mut place = Place::AsOrdered;
+        loop {
+            let report = match receive(&self.ready.socket) {
+                Ok(Received::Message(message, _)) => Report::decode(&message),
+                Ok(Received::Nothing) if wait_for(&self.ready.socket) => continue,
+                Ok(Received::Nothing) => {
+                    self.urge();
+                    let waited = since.elapsed();
+                    if waited >= UNREAD && self.is_out_of_order() {
+                        return Ok(Started::No(Idle::Silent));
+                    }
+                    if place == Place::AsOrdered && waited >= FROZEN && self.is_frozen() {
+                        place = Place::Frozen;
+                    }
+                    if place != Place::Frozen && !given_up() {
+                        continue;
+                    }
+                    None
+                }
+                Ok(Received::End) | Err(_) => None,
+            };
+            let (leader, report) = match report {
+                Some(Report::OutOfCgroup) => {
+                    place = Place::Elsewhere;
+                    continue;
+                }
+                Some(Report::Unread) => return Ok(Started::No(Idle::Killed)),
+                Some(Report::NotStarted { stage, errno }) => return not_started(stage, errno, prepared),
+                Some(Report::Started { leader }) => {
+                    let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
+                    (leader.unwrap_or(self.ready.guard), None)
+                }
+                report => (self.ready.guard, report),
+            };
+            return Ok(Started::Yes(Heard {
+                leader,
+                place,
+                report,
+            }));
+        }
+    }
+
+    /// Lets everybody go on who may have been stopped.
+    fn urge(&self) {
+        self.ready.go_on();
+        self.pool.go_on();
+        if let Some(room) = &self.room {
+            room.thaw();
+        }
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.room.as_ref().is_some_and(|room| room.is_frozen())
+    }
+
+    /// Kills a guard that has left its order unread all this time. If it has not read it then, it never will.
+    fn is_out_of_order(&self) -> bool {
+        let has_unread = || sys::has_unread(self.ready.socket.as_fd());
+        if !has_unread() {
+            return false;
+        }
+        self.ready.signal(Signal::KILL);
+        // Should it run just now, it does not get far. What is there to hear is heard by whoever waits.
+        !wait_for(&self.ready.socket) && has_unread()
+    }
+}
+
+fn not_started(stage: Stage, errno: i32, prepared: &Prepared) -> Result<Started, SpawnError> {
     let source = io::Error::from_raw_os_error(errno);
-    match stage {
+    Err(match stage {
+        Stage::Signalled => return Ok(Started::No(Idle::Signalled)),
+        Stage::Changed => return Ok(Started::No(Idle::Changed)),
         Stage::Spawn => prepared.blame(source),
         Stage::Script => SpawnError::resources("a view of the command in /proc", source),
         Stage::Order => SpawnError::resources("a process", source),
@@ -272,5 +353,5 @@ fn refusal(stage: Stage, errno: i32, prepared: &Prepared) -> SpawnError {
         Stage::Cgroup => SpawnError::Limits(LimitError::NoCgroup {
             missing: format!("no process can be started in it: {source}"),
         }),
-    }
+    })
 }

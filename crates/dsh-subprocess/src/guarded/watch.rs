@@ -23,7 +23,7 @@ use crate::keeper::{Progress, Watched};
 use crate::limits::{LimitReached, Limits};
 use crate::pace::Pace;
 use crate::platform;
-use crate::wire::{After, Received, Report, Wait, receive};
+use crate::wire::{After, Received, Report, receive};
 
 /// When a guard is replaced whose command goes on and on.
 const REPLACE_AFTER: Duration = Duration::from_millis(20);
@@ -138,7 +138,7 @@ impl Line {
             return Progress::Gone;
         }
         loop {
-            match receive(&self.guard.socket, Wait::No) {
+            match receive(&self.guard.socket) {
                 Ok(Received::Message(message, _)) => match Report::decode(&message) {
                     Some(report) => {
                         if matches!(self.hear(report), Progress::Gone) {
@@ -165,7 +165,7 @@ impl Line {
             // Said before this thread listens, or after the start was given up: nobody has the handle then.
             Report::Started { .. } => {}
             Report::OutOfCgroup => self.room = None,
-            Report::NotStarted { .. } => {
+            Report::NotStarted { .. } | Report::Unread => {
                 self.guarded.part();
                 self.end(None, Vec::new(), Proof::Guard);
                 return Progress::Gone;

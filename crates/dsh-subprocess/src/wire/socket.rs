@@ -24,13 +24,6 @@ pub(crate) enum Received {
     End,
 }
 
-/// Whether to wait for a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
-    Yes,
-    No,
-}
-
 /// Two ends that speak to each other, both close-on-exec.
 pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(
@@ -57,18 +50,19 @@ pub(crate) fn send(socket: impl AsFd, message: &[u8], descriptors: &[BorrowedFd<
     }
 }
 
-/// Receives one message.
+/// Waits until there is something to receive. Apart from that, so that whoever waits holds no memory for what will come.
+pub(crate) fn await_something(socket: impl AsFd) {
+    let mut descriptors = [PollFd::new(&socket, PollFlags::IN)];
+    while poll(&mut descriptors, None) == Err(Errno::INTR) {}
+}
+
+/// Receives one message. Never waits.
 ///
 /// # Errors
 ///
 /// `EMFILE` when there was no room for the descriptors of a message, which is lost then.
-pub(crate) fn receive(socket: impl AsFd, wait: Wait) -> Result<Received, Errno> {
+pub(crate) fn receive(socket: impl AsFd) -> Result<Received, Errno> {
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    if wait == Wait::Yes {
-        // Apart, so that whoever waits holds no memory for what will come.
-        let mut descriptors = [PollFd::new(&socket, PollFlags::IN)];
-        while poll(&mut descriptors, None) == Err(Errno::INTR) {}
-    }
     // Where several threads receive from one socket, all messages are of one length.
     let mut message = match length(&socket, flags) {
         Ok(length) => vec![0; length],

@@ -70,7 +70,7 @@ fn survivors_are_told_over_a_small_socket_too() {
         let whole = send(&ours, &report.encode(), &[]);
         assert_eq!(whole, Err(Errno::MSGSIZE), "or this shows nothing");
         report.send(&ours);
-        let Ok(Received::Message(message, _)) = receive(&theirs, Wait::No) else {
+        let Ok(Received::Message(message, _)) = receive(&theirs) else {
             panic!("nothing was told")
         };
         let told = match Report::decode(&message) {

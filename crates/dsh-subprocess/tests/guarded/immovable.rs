@@ -8,7 +8,9 @@ use dsh_subprocess::{Cgroups, LeaderExit, Proof};
 use dsh_testkit::eventually;
 
 use crate::cgroup::left_out;
-use crate::common::{Marked, SHORT, bash, launcher_with, parent, run, start, state};
+use crate::common::{
+    Marked, SHORT, bash, children, launcher_with, listed_children, parent, run, start, state,
+};
 
 /// A cgroup of version 1 in which nobody runs. Who is in it goes on when it is dropped.
 struct Freezer(PathBuf);
@@ -105,5 +107,28 @@ fn a_supervisor_that_cannot_be_killed_is_replaced() {
             tree.terminate(SHORT);
             assert_eq!(tree.ended().await.proof, Proof::Guard);
         }
+    });
+}
+
+#[test]
+fn ready_guards_that_do_not_run_are_replaced() {
+    run(async {
+        let Some(freezer) = Freezer::new("ready") else {
+            return left_out("nobody can be frozen here");
+        };
+        let launcher = launcher_with(Cgroups::Auto);
+        let first = start(&launcher, "exec sleep 60").await.tree;
+        let guard = parent(first.pid());
+        let supervisor = parent(guard);
+        eventually("ready guards", || children(supervisor) > 8).await;
+        let mut ready = listed_children(supervisor);
+        ready.retain(|pid| *pid != guard);
+        for pid in ready {
+            freezer.hold(pid).await;
+        }
+        let next = start(&launcher, "exit 4").await.tree;
+        assert_eq!(next.leader_exit().await, LeaderExit::Code(4));
+        assert_eq!(next.ended().await.proof, Proof::Guard);
+        freezer.thaw();
     });
 }

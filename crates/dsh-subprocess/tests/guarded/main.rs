@@ -20,6 +20,7 @@ mod escape;
 mod frozen;
 mod harness;
 mod hung;
+mod idle;
 mod immovable;
 mod input;
 mod limits;

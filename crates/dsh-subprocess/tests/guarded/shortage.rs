@@ -2,29 +2,83 @@
 //!
 //! Root is not bound by the limit of processes, so it becomes somebody else, whose processes are only those of a test.
 
-use std::process::Command;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
 
-use dsh_subprocess::{Cgroups, Launcher, LeaderExit, SpawnError};
+use dsh_subprocess::{Cgroups, GuardConfig, Launcher, LeaderExit, SpawnError};
 use dsh_testkit::eventually;
 use dsh_testkit::process::zombie_children;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 
-use crate::common::{
-    NEVER, alone, bash, children, launcher, launcher_with, listed_children, parent, run, start,
-};
+use crate::cgroup::left_out;
+use crate::common::{NEVER, alone, bash, children, is_inside, launcher, parent, run, start};
 
-const SOMEBODY_ELSE: &str = "exec setpriv --reuid 54321 --regid 54321 --clear-groups \"$0\" --exact \"$1\" --nocapture --test-threads=1";
+/// Nobody else has this number, so all its processes are those of the test.
+const SOMEBODY_ELSE: &str = "nobody=$((100000 + $$)); exec setpriv --reuid $nobody --regid $nobody --clear-groups \
+                             \"$0\" --exact \"$1\" --nocapture --test-threads=1";
 
 /// Runs `body` in a program of its own as a user who is bound by limits.
 fn as_somebody(test: &str, body: impl FnOnce()) {
     alone(test, if geteuid().is_root() { SOMEBODY_ELSE } else { "" }, body);
 }
 
-/// Changes the soft limit of a process.
-fn limit(pid: u32, what: &str, value: &str) {
-    let mut prlimit = Command::new("prlimit");
-    prlimit.args(["--pid", &pid.to_string(), &format!("--{what}={value}:")]);
-    assert!(prlimit.status().unwrap().success());
+/// As [`as_somebody`], where the processes of that user can be counted.
+fn as_nobody_else(test: &str, body: impl FnOnce()) {
+    if is_inside() || geteuid().is_root() {
+        as_somebody(test, body);
+    } else {
+        left_out("it takes root to become somebody without processes");
+    }
+}
+
+/// Processes that are in the way.
+struct Crowd(Vec<Child>);
+
+impl Crowd {
+    /// Sets a limit that leaves room for these and for `more`, for this program and whatever it starts from now on.
+    async fn with_room_for(more: usize) -> Crowd {
+        // The threads that starts need, which count as well.
+        start(&Launcher::groups(), "true").await.tree.ended().await;
+        let sleep = || Command::new("sleep").arg("60").spawn().unwrap();
+        let crowd = Crowd((0..30).map(|_| sleep()).collect());
+        let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
+        let room = threads + crowd.0.len() + more;
+        limit_processes(u64::try_from(room).unwrap());
+        crowd
+    }
+}
+
+impl Crowd {
+    fn take_all_room(&mut self) {
+        while let Ok(child) = Command::new("sleep").arg("60").spawn() {
+            self.0.push(child);
+        }
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// By ourselves: while it holds, no other program can be started to change it.
+fn limit_processes(current: u64) {
+    let limit = Rlimit {
+        current: Some(current),
+        ..getrlimit(Resource::Nproc)
+    };
+    setrlimit(Resource::Nproc, limit).unwrap();
+}
+
+/// Changes the soft limit of a process. Whether it could: it may be gone.
+fn prlimit(pid: u32, what: &str, value: &str) -> bool {
+    let mut command = Command::new("prlimit");
+    command.args(["--pid", &pid.to_string(), &format!("--{what}={value}:")]);
+    command.stderr(Stdio::null()).status().unwrap().success()
 }
 
 async fn assert_works(launcher: &Launcher) {
@@ -41,55 +95,47 @@ fn assert_is(error: &SpawnError, errno: i32) {
 
 #[test]
 fn no_process_for_a_guard_is_told_and_passes() {
-    as_somebody("shortage::no_process_for_a_guard_is_told_and_passes", || {
+    as_nobody_else("shortage::no_process_for_a_guard_is_told_and_passes", || {
         run(async {
+            let crowd = Crowd::with_room_for(1).await;
             let launcher = launcher();
-            let first = start(&launcher, "exec sleep 60").await.tree;
-            let supervisor = parent(parent(first.pid()));
-            eventually("ready guards", || children(supervisor) > 8).await;
-            limit(supervisor, "nproc", "1");
-            // Those that stand ready are processes already, and start theirs with the limit they were born with.
-            let mut trees = vec![first];
-            let error = loop {
-                match launcher.spawn(bash("exec sleep 60")).await {
-                    Ok(started) => trees.push(started.tree),
-                    Err(error) => break error,
-                }
-                assert!(trees.len() < 20, "the limit has no effect");
-            };
-            assert_is(&error, libc::EAGAIN);
-            limit(supervisor, "nproc", "1000");
-            assert_works(&launcher).await;
-            for tree in trees {
-                tree.terminate(NEVER);
-                tree.ended().await;
+            for _ in 0..2 {
+                let error = launcher.spawn(bash("true")).await.unwrap_err();
+                assert_is(&error, libc::EAGAIN);
+                assert!(error.to_string().contains("a guard"), "{error}");
             }
+            drop(crowd);
+            assert_works(&launcher).await;
         });
     });
 }
 
 #[test]
 fn no_process_for_a_command_is_told_and_passes() {
-    as_somebody("shortage::no_process_for_a_command_is_told_and_passes", || {
+    as_nobody_else("shortage::no_process_for_a_command_is_told_and_passes", || {
         run(async {
+            let mut crowd = Crowd::with_room_for(20).await;
             let launcher = launcher();
             let first = start(&launcher, "exec sleep 60").await.tree;
-            let guard = parent(first.pid());
-            let supervisor = parent(guard);
+            let supervisor = parent(parent(first.pid()));
             eventually("ready guards", || children(supervisor) > 8).await;
-            // What is made ready from now on has a limit of its own.
-            let ready = listed_children(supervisor)
-                .into_iter()
-                .filter(|pid| *pid != guard);
-            ready.for_each(|guard| limit(guard, "nproc", "1"));
-            for _ in 0..4 {
-                let error = launcher.spawn(bash("true")).await.unwrap_err();
-                assert_is(&error, libc::EAGAIN);
+            let mut told = 0;
+            for _ in 0..200 {
+                crowd.take_all_room();
+                // A guard that has just gone makes room for one more.
+                match launcher.spawn(bash("true")).await {
+                    Ok(started) => drop(started.tree.ended().await),
+                    Err(error) => {
+                        assert_is(&error, libc::EAGAIN);
+                        told += u32::from(error.to_string().contains("a process"));
+                    }
+                }
             }
-            eventually("guards with room", || children(supervisor) > 8).await;
-            // The limited ones that are left.
-            while launcher.spawn(bash("true")).await.is_err() {}
+            assert!(told > 3, "told {told} times");
+            drop(crowd);
             assert_works(&launcher).await;
+            first.terminate(NEVER);
+            first.ended().await;
         });
     });
 }
@@ -100,20 +146,10 @@ fn no_process_for_a_supervisor_or_a_group_is_told_and_passes() {
         "shortage::no_process_for_a_supervisor_or_a_group_is_told_and_passes",
         || {
             run(async {
-                // By ourselves: while it holds, no other program can be started to change it.
-                let limit = |current| {
-                    setrlimit(
-                        Resource::Nproc,
-                        Rlimit {
-                            current: Some(current),
-                            ..getrlimit(Resource::Nproc)
-                        },
-                    )
-                };
                 for launcher in [Launcher::groups(), launcher()] {
-                    limit(1).unwrap();
+                    limit_processes(1);
                     let error = launcher.spawn(bash("true")).await.unwrap_err();
-                    limit(1000).unwrap();
+                    limit_processes(1000);
                     assert_eq!(error.errno(), Some(libc::EAGAIN), "{error}");
                     assert_works(&launcher).await;
                 }
@@ -135,20 +171,33 @@ fn mapped(pid: u32) -> u64 {
 #[test]
 fn no_memory_for_a_command_is_told_and_passes() {
     run(async {
-        // With a cgroup, a guard finds the stack in what it has.
-        let launcher = launcher_with(Cgroups::Off);
-        let first = start(&launcher, "exec sleep 60").await.tree;
-        let guard = parent(first.pid());
-        let supervisor = parent(guard);
-        eventually("ready guards", || children(supervisor) > 8).await;
-        let ready = listed_children(supervisor)
-            .into_iter()
-            .filter(|pid| *pid != guard);
-        // Room for what it has, not for the stack that a new process starts on.
-        ready.for_each(|guard| limit(guard, "as", &mapped(guard).to_string()));
-        let error = launcher.spawn(bash("true")).await.unwrap_err();
-        assert_is(&error, libc::ENOMEM);
-        while launcher.spawn(bash("true")).await.is_err() {}
+        let other = start(&launcher(), "exec sleep 60").await.tree;
+        let needed = mapped(parent(other.pid()));
+        // Room for what a guard has, not for the stack that a new process starts on. With a cgroup, a guard finds that in
+        // what it has.
+        let directory = tempfile::tempdir().unwrap();
+        let [limit, helper, noted] = ["limit", "helper", "pid"].map(|name| directory.path().join(name));
+        std::fs::write(&limit, (needed / 1024).to_string()).unwrap();
+        let script = format!(
+            "#!/bin/bash\necho $$ > {}\nulimit -Sv $(<{})\nexec -a dsh-guard-supervisor {}\n",
+            noted.display(),
+            limit.display(),
+            env!("CARGO_BIN_EXE_dsh-guard")
+        );
+        std::fs::write(&helper, script).unwrap();
+        std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let launcher = Launcher::guarded(GuardConfig::helper(&helper).cgroups(Cgroups::Off)).unwrap();
+        for _ in 0..12 {
+            let error = launcher.spawn(bash("true")).await.unwrap_err();
+            assert_is(&error, libc::ENOMEM);
+        }
+        // The next supervisor has more.
+        std::fs::write(&limit, "unlimited").unwrap();
+        while launcher.spawn(bash("true")).await.is_err() {
+            // It makes no more guards when it is another one than it was.
+            let supervisor = std::fs::read_to_string(&noted).unwrap();
+            prlimit(supervisor.trim().parse().unwrap(), "as", "unlimited");
+        }
         assert_works(&launcher).await;
     });
 }
@@ -160,7 +209,7 @@ fn a_supervisor_without_memory_costs_no_command() {
         let first = start(&launcher, "exec sleep 60").await.tree;
         let supervisor = parent(parent(first.pid()));
         eventually("ready guards", || children(supervisor) > 8).await;
-        limit(supervisor, "as", "4096");
+        assert!(prlimit(supervisor, "as", "4096"));
         // It has what it needs, or it is lost and replaced.
         for _ in 0..20 {
             match launcher.spawn(bash("exit 4")).await {
@@ -168,7 +217,7 @@ fn a_supervisor_without_memory_costs_no_command() {
                 Err(error) => assert_is(&error, libc::ENOMEM),
             }
         }
-        limit(supervisor, "as", "unlimited");
+        prlimit(supervisor, "as", "unlimited");
         while launcher.spawn(bash("true")).await.is_err() {}
         assert_works(&launcher).await;
         first.terminate(NEVER);

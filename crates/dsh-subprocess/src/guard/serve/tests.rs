@@ -5,11 +5,10 @@ use rustix::process::getpid;
 use super::*;
 
 /// A guard of whose tree nobody is left.
-fn empty<'a>(harness: &'a mut Harness, children: &'a Children, inherited: &'a Inherited) -> Guard<'a> {
+fn empty<'a>(harness: &'a mut Harness, children: &'a Children) -> Guard<'a> {
     Guard {
         harness,
         children,
-        inherited,
         leader: getpid(),
         state: Leader::Reaped,
         status: None,
@@ -27,8 +26,7 @@ fn a_signal_that_the_last_member_sent_before_it_went_is_noticed() {
     SigSet::all().thread_block().unwrap();
     let children = Children::new().unwrap();
     let mut harness = Harness(None);
-    let inherited = Inherited::now();
-    let mut guard = empty(&mut harness, &children, &inherited);
+    let mut guard = empty(&mut harness, &children);
     guard.clear_signals();
     assert_eq!(guard.after(), After::Waits);
 

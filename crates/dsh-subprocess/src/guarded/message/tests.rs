@@ -4,7 +4,7 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 
 use super::*;
 use crate::spec::ProcessSpec;
-use crate::wire::{Received, Wait, pair, receive};
+use crate::wire::{Received, pair, receive};
 
 /// The kernel's default may be as small as this.
 const SMALL: usize = 4608;
@@ -27,7 +27,7 @@ fn an_order_too_long_for_its_socket_goes_in_a_file() {
     );
     message.send(&ours, None).unwrap().unwrap();
 
-    let Ok(Received::Message(bytes, mut descriptors)) = receive(&theirs, Wait::No) else {
+    let Ok(Received::Message(bytes, mut descriptors)) = receive(&theirs) else {
         panic!("no order")
     };
     assert!(matches!(Order::decode(&bytes), Some(Order::RunFromFile)));
