@@ -224,8 +224,18 @@ impl Inner {
         };
         self.tell(&SubagentEvent::Started(info.clone()));
         let (inner, watched, named) = (Arc::clone(self), run.clone(), info.clone());
+        let ending = parent.scope().token().clone();
         let watch = async move {
-            let (stop, output) = match watched.result().await {
+            // A closing parent awaits this before it comes to the release, which is what ends a run: then this begins it.
+            let result = tokio::select! {
+                result = watched.result() => result,
+                () = ending.cancelled() => {
+                    // Whether it could be released is for its holder to hear, and in the log.
+                    let _ = watched.dispose().await;
+                    watched.result().await
+                }
+            };
+            let (stop, output) = match result {
                 Ok(result) => (result.stop, result.output),
                 Err(_) => (StopReason::Error, Vec::new()),
             };

@@ -76,4 +76,3 @@ fn of_result(result: RunResult) -> (Outcome, Option<String>) {
         }
     }
 }
-

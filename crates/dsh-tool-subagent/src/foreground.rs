@@ -56,4 +56,3 @@ fn answer(result: &RunResult) -> Result<String, String> {
         .flatten()
         .collect())
 }
-
