@@ -37,6 +37,12 @@
 //! - **Delivered means written.** What a tool result tells (the end of a task, a part of its output, a notice) counts
 //!   as told when the write of that result returned and the client had not cancelled the request by then. After a
 //!   cancellation, a failed write or the end it is as if it had never been read: the next reader gets it.
+//! - **A cancellation that crosses its answer** is judged by what the server has read of it. *Before the write begins:*
+//!   the answer is not written. *While it is written:* it goes out whole, since half a line would break the next, and
+//!   counts as unread: the next reader gets the same bytes again, unmarked. Whoever ignores an answer to a cancelled
+//!   request, as MCP asks, sees them once, and whoever reads it twice; they are never lost. *After the write:* it means
+//!   nothing any more, since MCP has no message that says an answer was taken, and what was written counts as told. A
+//!   client that had given up by then and ignores the answer finds what it told in the task's resource.
 //! - **Notices.** MCP cannot wake a model, so pending notices of the agent are added to the next tool result, as one
 //!   more text block that begins with a newline. A result that tells a task's end itself never carries its notice.
 //! - **Side by side.** Every request is served at once; a waiting one holds back no other.

@@ -171,6 +171,28 @@ async fn an_answer_cancelled_in_the_middle_of_its_write_told_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancellation_after_the_answer_takes_nothing_back_and_the_resource_has_it_all() {
+    let mut client = Client::default().await;
+    let task = client.background("echo once").await;
+    let args = json!({"task_id": task, "wait": true});
+    let wait = client.start_call("task_output", args.clone()).await;
+    let told = texts(&client.answer(wait).await);
+    assert_eq!(told, ["once\n[status: completed, exit code: 0]"]);
+    // The writer may not be back from its write yet: any later answer is written after that.
+    client.call("task_list", json!({})).await;
+    client.cancel(wait).await;
+    assert_eq!(
+        client.call("task_output", args).await,
+        ["(no new output)\n[status: completed, exit code: 0]"]
+    );
+    let uri = format!("dsh://task/{task}");
+    let read = client.request("resources/read", json!({"uri": uri})).await;
+    let answer = client.answer(read).await;
+    let text = answer["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("once\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_could_not_be_written_was_not_told() {
     let core = core(Config::default());
     let big = Probe::offer(&core, "big", "x".repeat(100_000));
