@@ -1,1 +1,80 @@
 //! Any agent of the Agent Client Protocol as a subagent.
+//!
+//! [`install`] offers an agent to a [`SubagentRegistry`](dsh_subagent::SubagentRegistry) under a name. Each run is one process
+//! that is spoken to over its standard streams, one session, and one turn; its answer is what the agent says in that turn. A
+//! deployment may install as many agents as it has names for.
+//!
+//! # Contract
+//!
+//! - **The program is the deployment's choice**: an absolute path, or a name on the `PATH` that the agent gets.
+//! - **Where** it works is where the agent works that delegates, unless a directory is configured.
+//! - **Nobody is asked.** What the agent wants to be allowed is answered at once, as [`Permission`] says. It is offered neither
+//!   files nor terminals.
+//! - **A success is a turn that ended**, never an exit code. How the process ends after that is no matter.
+//! - **A failure is told in fixed words**: the stage, the category, the exit. Nothing that the agent wrote is in it; that stands
+//!   in the source of an error and in the log, at level debug.
+//! - **Cancelled is aborted at once**; the agent hears `session/cancel`.
+//! - **Disposed is gone.** The agent's input ends, and it has a while to end by itself; then it and everything that it started
+//!   is ended, as far as the launcher can prove it.
+//! - **What it says is bounded**: an answer has at most 16 MiB. No time limit, no second try.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use dsh_agent::{AgentRegistry, AgentSpec};
+//! use dsh_scope::Scope;
+//! use dsh_session::SessionId;
+//! use dsh_subagent::{StartRequest, SubagentRegistry};
+//! use dsh_subagent_acp::{AcpConfig, Deps, Permission, install};
+//! use dsh_subprocess::Launcher;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let scope = Scope::root("my harness");
+//! let subagents = SubagentRegistry::new();
+//! let deps = Deps {
+//!     subagents: subagents.clone(),
+//!     launcher: Launcher::groups(),
+//!     ambient: vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/home/me".into())],
+//! };
+//! let config = AcpConfig {
+//!     args: vec!["--experimental-acp".into()],
+//!     permission: Permission::Allow,
+//!     ..AcpConfig::new("gemini")
+//! };
+//! install(&scope, deps, config)?;
+//!
+//! let agents = AgentRegistry::new();
+//! let parent = agents.create(AgentSpec {
+//!     id: SessionId::new("session-1"),
+//!     cwd: Some("/home/me/project".into()),
+//!     within: scope.clone(),
+//! })?;
+//! let token = CancellationToken::new();
+//! let request = StartRequest::new("Why does the build fail?", parent.agent().clone(), token);
+//! let run = subagents.start("acp", request).await?;
+//! let result = run.result().await?;
+//! println!("{}: {}", result.stop, result.text());
+//! run.dispose().await?;
+//!
+//! scope.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod provider;
+mod service;
+
+mod config;
+mod error;
+
+mod conversation;
+mod turn;
+mod wire;
+
+mod failure;
+
+pub use config::{AcpConfig, Permission};
+pub use error::{ConfigError, ConfigErrors, InstallError};
+pub use service::{Deps, install};

@@ -1,0 +1,116 @@
+#![expect(clippy::expect_used, reason = "a test that cannot go on ends")]
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+
+fn texts(errors: ConfigErrors) -> Vec<String> {
+    errors.0.iter().map(ToString::to_string).collect()
+}
+
+fn parse(text: &str) -> Result<AcpConfig, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+#[test]
+fn acp_all_but_the_command_has_a_default_and_unknown_keys_are_refused() {
+    let config = parse(r#"{"command": "gemini"}"#).expect("enough");
+    assert_eq!(config, AcpConfig::new("gemini"));
+    assert_eq!(
+        (config.provider_name.as_str(), config.permission),
+        ("acp", Permission::Reject)
+    );
+    assert_eq!(
+        (config.dispose_eof_grace_ms, config.dispose_grace_ms),
+        (6000.0, 3000.0)
+    );
+    let error = parse("{}").expect_err("no command").to_string();
+    assert!(error.contains("missing field `command`"), "{error}");
+    let error = parse(r#"{"command": "a", "program": "b"}"#)
+        .expect_err("no such key")
+        .to_string();
+    assert!(error.contains("unknown field `program`"), "{error}");
+    let error = parse(r#"{"command": "a", "permission": "ask"}"#)
+        .expect_err("nobody to ask")
+        .to_string();
+    assert!(error.contains("unknown variant"), "{error}");
+}
+
+#[test]
+fn acp_both_graces_are_positive_finite_numbers_of_at_most_31_bits() {
+    for grace in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let config = AcpConfig {
+            dispose_eof_grace_ms: grace,
+            dispose_grace_ms: grace,
+            ..AcpConfig::new("a")
+        };
+        assert_eq!(
+            texts(config.validate().expect_err("no grace")),
+            [
+                "subagent-acp: dispose_eof_grace_ms must be a positive finite number",
+                "subagent-acp: dispose_grace_ms must be a positive finite number",
+            ],
+            "{grace}"
+        );
+    }
+    let mut config = AcpConfig {
+        dispose_grace_ms: MAX_GRACE_MS,
+        ..AcpConfig::new("a")
+    };
+    config.validate().expect("the longest");
+    config.dispose_grace_ms += 1.0;
+    assert_eq!(
+        texts(config.validate().expect_err("too long")),
+        ["subagent-acp: dispose_grace_ms must be no greater than 2147483647"]
+    );
+}
+
+#[test]
+fn acp_all_that_is_wrong_is_told_at_once() {
+    let config = AcpConfig {
+        provider_name: String::new(),
+        cwd: Some(PathBuf::new()),
+        env: BTreeMap::from([("A=B".to_owned(), String::new())]),
+        ..AcpConfig::new("bin/agent")
+    };
+    assert_eq!(
+        config.validate().expect_err("four faults").to_string(),
+        "subagent-acp: provider_name must not be empty\n\
+         subagent-acp: command must be an absolute path or a bare name, not bin/agent\n\
+         subagent-acp: cwd must not be empty\n\
+         subagent-acp: env cannot name \"A=B\"; a name is not empty and holds neither \"=\" nor NUL"
+    );
+    let error = AcpConfig::new("").validate().expect_err("no command");
+    assert_eq!(error.to_string(), "subagent-acp: command must not be empty");
+}
+
+#[test]
+fn acp_a_configured_directory_is_made_absolute_and_must_be_one_that_can_be_entered() {
+    let within = |cwd: &Path| AcpConfig {
+        cwd: Some(cwd.to_owned()),
+        ..AcpConfig::new("a")
+    };
+    let refused = |cwd: &Path| texts(within(cwd).resolve().expect_err("no directory"));
+    let room = tempfile::tempdir().expect("a room");
+    assert_eq!(within(room.path()).resolve(), Ok(Some(room.path().to_owned())));
+    let here = std::env::current_dir().expect("a directory");
+    assert_eq!(within(Path::new("src")).resolve(), Ok(Some(here.join("src"))));
+    let inaccessible = |cwd: &Path| {
+        vec![format!(
+            "subagent-acp: cwd is not an accessible directory: {}",
+            cwd.display()
+        )]
+    };
+    let missing = room.path().join("missing");
+    assert_eq!(refused(&missing), inaccessible(&missing));
+    let file = room.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    assert_eq!(refused(&file), inaccessible(&file));
+    let locked = room.path().join("locked");
+    std::fs::create_dir(&locked).expect("a directory");
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o600)).expect("its mode");
+    // Nothing is locked for root.
+    if std::fs::metadata(locked.join(".")).is_err() {
+        assert_eq!(refused(&locked), inaccessible(&locked));
+    }
+}

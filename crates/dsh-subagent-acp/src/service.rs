@@ -1,0 +1,52 @@
+//! Installing the provider.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use dsh_scope::{EffectHandle, Scope};
+use dsh_subagent::SubagentRegistry;
+use dsh_subagent_process::overlay;
+use dsh_subprocess::Launcher;
+
+use crate::config::AcpConfig;
+use crate::error::InstallError;
+use crate::provider::Acp;
+
+/// What the provider needs.
+#[derive(Debug, Clone)]
+pub struct Deps {
+    /// Where it is offered.
+    pub subagents: SubagentRegistry,
+    /// What starts its processes.
+    pub launcher: Launcher,
+    /// What is left of the program's own environment when its secrets are taken out.
+    pub ambient: Vec<(OsString, OsString)>,
+}
+
+/// Offers the agent under the configured name for as long as `scope`, or until the handle is disposed. No process is
+/// started; runs that were started by then go on.
+///
+/// # Errors
+///
+/// An [`InstallError`]: the configuration cannot be used, or the name is taken. Nothing is offered then.
+pub fn install(scope: &Scope, deps: Deps, config: AcpConfig) -> Result<EffectHandle, InstallError> {
+    let cwd = config.resolve()?;
+    let configured = config.env.iter();
+    let env = overlay(
+        &deps.ambient,
+        configured.map(|(name, value)| (name.as_str(), Some(value.as_str()))),
+    );
+    let acp = Acp {
+        name: config.provider_name.clone(),
+        command: config.command.clone().into(),
+        args: config.args.iter().map(Into::into).collect(),
+        cwd,
+        env,
+        permission: config.permission,
+        graces: config.graces(),
+        launcher: deps.launcher,
+    };
+    Ok(deps
+        .subagents
+        .register(scope, config.provider_name, Arc::new(acp))?)
+}
