@@ -38,3 +38,4 @@ mod run_models;
 mod run_sessions;
 mod run_signals;
 mod run_terminal;
+mod subagent_claude_code;
