@@ -15,6 +15,7 @@ pub mod rest;
 
 mod calls;
 mod dialogue;
+mod editor;
 mod harness;
 mod led;
 mod model;
@@ -24,6 +25,7 @@ mod run;
 mod server;
 
 pub use dialogue::Dialogue;
+pub use editor::Editor;
 pub use harness::{Harness, delivered};
 pub use led::Led;
 pub use model::{ModelServer, Request, Turn, Wire};

@@ -3,82 +3,21 @@
 use std::process::Stdio;
 
 use dsh_testkit::process;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::{Value, json};
-use tests::{Room, says, starts};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use nix::sys::signal::Signal;
+use serde_json::json;
+use tests::{Editor, Room, says, starts};
 use tokio::time::{Duration, timeout};
 
 /// Nothing here takes longer, on a busy machine either.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A running agent and its editor, with one session.
-struct Editor {
-    child: Child,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-    last_id: u64,
-}
-
-impl Editor {
-    async fn call(&mut self, method: &str, params: Value) -> Value {
-        self.last_id += 1;
-        let line = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
-        self.input
-            .write_all(format!("{line}\n").as_bytes())
-            .await
-            .expect("the agent reads");
-        let answer = async {
-            loop {
-                let line = self.output.next_line().await.expect("stdout is text");
-                let line = line.expect("the agent writes on");
-                let message: Value = serde_json::from_str(&line).expect("nothing but protocol");
-                if message["id"] == self.last_id && message.get("method").is_none() {
-                    return message;
-                }
-            }
-        };
-        timeout(DEADLINE, answer).await.expect("an answer in time")
-    }
-
-    async fn exit_code(&mut self) -> Option<i32> {
-        let status = timeout(DEADLINE, self.child.wait()).await;
-        status.expect("it ends in time").expect("it was started").code()
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = self.child.id().expect("it was not waited for");
-        kill(Pid::from_raw(pid.cast_signed()), signal).expect("it is there");
-    }
-}
-
 /// An agent that has started a task, whose process id is in `pid`.
 async fn at_work(room: &Room) -> Editor {
     let turns = json!([starts("echo $$ > pid; exec sleep 600"), says("It runs.")]);
     let model = room.script("model.json", turns);
-    let mut child = room
-        .dsh()
-        .args(["acp", "--model", &model])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("dsh starts");
-    let mut editor = Editor {
-        input: child.stdin.take().expect("a pipe"),
-        output: BufReader::new(child.stdout.take().expect("a pipe")).lines(),
-        child,
-        last_id: 0,
-    };
-    editor.call("initialize", json!({"protocolVersion": 1})).await;
-    let opened = editor
-        .call("session/new", json!({"cwd": room.work(), "mcpServers": []}))
-        .await;
-    let prompt = json!([{"type": "text", "text": "start it"}]);
-    let params = json!({"sessionId": opened["result"]["sessionId"], "prompt": prompt});
-    let answer = editor.call("session/prompt", params).await;
+    let mut editor = room.editor(&["--model", &model], json!({})).await;
+    let opened = editor.opens(room).await;
+    let answer = editor.prompts(&opened["sessionId"], "start it").await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
     editor
 }

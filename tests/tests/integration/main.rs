@@ -5,12 +5,14 @@
 #![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
 
 mod acp_ends;
+mod acp_models;
 mod agent_ends;
 mod agent_notices;
 mod agent_settings;
 mod agent_stops;
 mod at_rest;
 mod command_line;
+mod composition;
 mod mcp_cancellation;
 mod mcp_end;
 mod mcp_notices;
@@ -39,3 +41,4 @@ mod run_sessions;
 mod run_signals;
 mod run_terminal;
 mod subagent_claude_code;
+mod subagent_codex;

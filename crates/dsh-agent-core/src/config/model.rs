@@ -17,6 +17,10 @@ pub struct ModelTable {
     /// The provider's name of the model; of `scripted`, the file with the script. By default `deepseek-chat` of
     /// `deepseek`; the others have no default.
     pub name: Option<String>,
+    /// Further models of this provider, by its names, that the person at an editor can choose from. A command line that
+    /// names another provider or URL leaves them out.
+    #[schemars(inner(length(min = 1)))]
+    pub choices: Vec<String>,
     /// What comes before `/chat/completions`. By default the provider's own; `compatible` has none.
     pub base_url: Option<String>,
     /// The environment variable with the key. By default the provider's own (`DEEPSEEK_API_KEY`, `OPENAI_API_KEY`), and
@@ -95,7 +99,7 @@ impl ModelTable {
     /// This table with what a command line says instead.
     ///
     /// A key that was configured goes where it was configured to go: another provider, or another URL, takes neither URL
-    /// nor key from here.
+    /// nor key from here, nor the choices, which are other people's models.
     ///
     /// What stands before the first colon of a model is a provider. It may be part of the model's own name
     /// (`qwen3:8b`) only where a URL is set, here or on the command line: a misspelt provider sends nothing to another
@@ -125,6 +129,7 @@ impl ModelTable {
             if provider != self.provider {
                 self.base_url = None;
                 self.api_key_env = None;
+                self.choices.clear();
             }
             self.provider = provider;
             self.name = Some(name.to_owned());
@@ -132,6 +137,7 @@ impl ModelTable {
         if let Some(url) = base_url {
             if self.base_url.as_ref() != Some(&url) {
                 self.api_key_env = None;
+                self.choices.clear();
             }
             self.base_url = Some(url);
         }
@@ -144,13 +150,21 @@ impl ModelTable {
     /// The choice that this is, for an agent; without a name, of a model that has none.
     pub fn choice(&self) -> ModelChoice {
         let name = self.name.as_deref().filter(|name| !name.is_empty());
-        let name = name.or(self.provider.default_model());
+        self.named(name.or(self.provider.default_model()).unwrap_or_default())
+    }
+
+    /// The choices besides [`choice`](Self::choice).
+    pub fn choices(&self) -> Vec<ModelChoice> {
+        self.choices.iter().map(|name| self.named(name)).collect()
+    }
+
+    fn named(&self, name: &str) -> ModelChoice {
         ModelChoice {
             sampling: Sampling {
                 temperature: self.temperature,
                 max_tokens: self.max_tokens,
             },
-            ..ModelChoice::new(self.provider.as_str(), name.unwrap_or_default())
+            ..ModelChoice::new(self.provider.as_str(), name)
         }
     }
 
@@ -165,6 +179,10 @@ impl ModelTable {
                 let problem = "must not be empty: leave it out for the default";
                 faults.push(Fault::new(&format!("model.{key}"), problem.to_owned()));
             }
+        }
+        if self.choices.iter().any(|name| name.trim().is_empty()) {
+            let problem = "must name models, has an empty name".to_owned();
+            faults.push(Fault::new("model.choices", problem));
         }
         if let Some(temperature) = self.temperature
             && !(temperature.is_finite() && temperature >= 0.0)
@@ -201,6 +219,7 @@ impl Default for ModelTable {
         Self {
             provider: Provider::default(),
             name: None,
+            choices: Vec::new(),
             base_url: None,
             api_key_env: None,
             temperature: None,

@@ -179,3 +179,26 @@ fn what_is_missing_is_named() {
     assert!(connect("scripted:no/such/file", None).contains("no/such/file"));
     assert!(connect("small", Some("nowhere")).contains("nowhere"));
 }
+
+#[test]
+fn choices_are_models_of_the_same_place_and_stay_there() {
+    let configured = ModelTable {
+        choices: vec!["deepseek-reasoner".to_owned()],
+        temperature: Some(0.5),
+        ..ModelTable::default()
+    };
+    let names = |table: &ModelTable| -> Vec<String> {
+        let choices = table.choices().into_iter();
+        choices
+            .map(|choice| format!("{}/{}", choice.provider, choice.model))
+            .collect()
+    };
+    assert_eq!(names(&configured), ["deepseek/deepseek-reasoner"]);
+    assert_eq!(configured.choices()[0].sampling, configured.choice().sampling);
+    assert_eq!(
+        names(&with(&configured, Some("deepseek-v9"), None, None)),
+        ["deepseek/deepseek-reasoner"]
+    );
+    assert!(names(&with(&configured, Some("openai:gpt-9"), None, None)).is_empty());
+    assert!(names(&with(&configured, None, Some("http://127.0.0.1:9"), None)).is_empty());
+}

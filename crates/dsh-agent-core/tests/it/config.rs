@@ -82,6 +82,7 @@ fn faults_of_model_agent_and_approval_are_named_too() {
             temperature = -1
             max_tokens = 0
             api_key_env = " "
+            choices = ["one", " "]
             idle_timeout_ms = 0
             api_key = "sk-1"
 
@@ -97,11 +98,12 @@ fn faults_of_model_agent_and_approval_are_named_too() {
             max_consecutive_wakes = -1
         "#,
         expect![[r#"
-            FILE: model.api_key: unknown key `api_key`, expected one of `provider`, `name`, `base_url`, `api_key_env`, `temperature`, `max_tokens`, `connect_timeout_ms`, `idle_timeout_ms`
+            FILE: model.api_key: unknown key `api_key`, expected one of `provider`, `name`, `choices`, `base_url`, `api_key_env`, `temperature`, `max_tokens`, `connect_timeout_ms`, `idle_timeout_ms`
             FILE: model.provider: unknown value `acme`, expected one of `deepseek`, `openai`, `compatible`, `scripted`
             FILE: tool_tasks.completion_delivery: unknown value `loud`, expected `wakeup` or `quiet`
             FILE: tool_tasks.max_consecutive_wakes: invalid value: integer `-1`, expected a whole number
             FILE: model.api_key_env: must not be empty: leave it out for the default
+            FILE: model.choices: must name models, has an empty name
             FILE: model.temperature: must be a number, at least 0, is -1
             FILE: model.max_tokens: must be at least 1, is 0
             FILE: model.idle_timeout_ms: must be a number of milliseconds, at least 1, is 0
