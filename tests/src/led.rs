@@ -53,8 +53,15 @@ impl Led {
         let helper =
             std::env::var_os("DSH_GUARD").expect("DSH_GUARD names the helper: run `cargo xtask test`");
         let launcher = Launcher::guarded(GuardConfig::helper(helper)).expect("the helper is there");
-        let core =
-            AgentCore::assemble_with(config, Parts { launcher, models }).expect("the services fit together");
+        let core = AgentCore::assemble_with(
+            config,
+            Parts {
+                launcher,
+                models,
+                ..Parts::default()
+            },
+        )
+        .expect("the services fit together");
         let services = core.context();
         services
             .tools
