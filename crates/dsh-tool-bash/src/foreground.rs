@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dsh_bash::{BashProcess, BashRequest, Cut, End, EndReason, RunResult, ShellExit, run};
+use dsh_bash::{BashProcess, BashRequest, BashSpec, Cut, End, EndReason, RunResult, ShellExit, run};
 use dsh_output::{OutputSource, Rendering, StreamText};
 use dsh_tasks::{StartSpec, TaskId, TaskRegistry};
 use dsh_tools::{Delivery, ToolContext, ToolError, ToolOutput};
@@ -27,22 +27,13 @@ impl BashTool {
             // A call that is cancelled now has nobody left to be told of what it leaves running.
             None if ctx.token.is_cancelled() => {
                 end(&result.process).await;
-                return Err(ToolError::new("command aborted"));
+                return Err(self.aborted(&spec, &result));
             }
-            Some(Cut::Aborted) => return Err(ToolError::new("command aborted")),
+            Some(Cut::Aborted) => return Err(self.aborted(&spec, &result)),
             Some(Cut::TimedOut) => Some(result.timeout),
             None => None,
         };
-        let body = match self.rendering() {
-            Rendering::Sections => sections(&result.stdout.text, &result.stderr.text),
-            Rendering::Interleaved => {
-                let budget = spec.stdout_max_bytes.saturating_add(spec.stderr_max_bytes);
-                let log = result.process.output().reader(Rendering::Interleaved);
-                log.read_range(0, result.told, budget).text
-            }
-        };
-        // Laying the text out may have started the file.
-        self.kept.keep(result.process.output());
+        let body = self.body(&spec, &result);
         let (mut notes, adopted) = self.leftover(&spec.command, &result, ctx).await;
         notes.extend(survived(result.survivors.clone()));
         notes.extend(result.limits_reached.iter().cloned());
@@ -64,6 +55,33 @@ impl BashTool {
         };
         value[format!("{word}Id")] = json!(id.as_str());
         Ok(ToolOutput::text(text).value(value).delivers(unheard))
+    }
+
+    /// What it had printed, within its budget. A file that the text points to is kept.
+    fn body(&self, spec: &BashSpec, result: &RunResult) -> String {
+        let body = match self.rendering() {
+            Rendering::Sections => sections(&result.stdout.text, &result.stderr.text),
+            Rendering::Interleaved => {
+                let budget = spec.stdout_max_bytes.saturating_add(spec.stderr_max_bytes);
+                let log = result.process.output().reader(Rendering::Interleaved);
+                log.read_range(0, result.told, budget).text
+            }
+        };
+        // Laying the text out may have started the file.
+        self.kept.keep(result.process.output());
+        body
+    }
+
+    /// What the model is told of a command that was given up: that, who survived it, and what it had printed.
+    fn aborted(&self, spec: &BashSpec, result: &RunResult) -> ToolError {
+        let printed = self.body(spec, result);
+        let survived = survived(result.survivors.clone()).map(|note| format!("[{note}]"));
+        let printed = (!printed.is_empty()).then(|| format!("[output until then]\n{printed}"));
+        let said: Vec<String> = survived.into_iter().chain(printed).collect();
+        match said.is_empty() {
+            true => ToolError::new("command aborted"),
+            false => ToolError::aborted_after(&said.join("\n")),
+        }
     }
 
     /// Decides about the processes that the command left running, and says what became of them. What was adopted ends

@@ -151,6 +151,27 @@ async fn c83_c425_a_cancelled_call_ends_its_whole_group() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_call_tells_what_was_printed_until_then() {
+    let harness = Harness::new();
+    let token = CancellationToken::new();
+    let command = "echo 3 of 7 passed; echo slow >&2; echo $$ > pid; exec sleep 60";
+    let args = json!({ "command": command, "description": "test" });
+    let (result, _) = tokio::join!(
+        harness.call_for(Some(harness.owner.agent()), args, token.clone()),
+        async {
+            harness.pid("pid").await;
+            token.cancel();
+        }
+    );
+    assert_eq!(
+        result.single_text().unwrap(),
+        "Error: tool call aborted\n[output until then]\n3 of 7 passed\n[stderr]\nslow\n"
+    );
+    assert!(result.is_error);
+    assert_eq!(result.error.unwrap().code, "TOOL_ABORTED");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c424_the_result_has_a_value_for_programs() {
     let harness = Harness::new();
     let args = json!({ "command": "echo out; echo err >&2; exit 3", "description": "x", "timeoutMs": 5000 });
