@@ -7,7 +7,8 @@ use std::time::Duration;
 use dsh_agent::BoxError;
 use dsh_llm::ContentBlock;
 use dsh_subagent::{Diagnostic, RunFault, RunResult};
-use dsh_subagent_process::Product;
+use dsh_subagent_process::{Product, ReleaseError};
+use dsh_subprocess::LeaderExit;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -128,10 +129,12 @@ pub(crate) async fn release(product: &Product, rest: oneshot::Receiver<Rest>) ->
         released = product.release() => released,
         never = drained => match never {},
     };
-    released.map_err(|error| {
-        let failure = Failure::unknown(Stage::Teardown).with_exit(product.exited());
-        RunFault::new(format!("{PREFIX}{failure}")).caused_by(error)
-    })
+    released.map_err(|error| unreleased(error, product.exited()))
+}
+
+fn unreleased(error: ReleaseError, exit: Option<LeaderExit>) -> RunFault {
+    let failure = Failure::unknown(Stage::Teardown).with_exit(exit);
+    RunFault::new(format!("{PREFIX}{failure}")).caused_by(error)
 }
 
 fn say(link: &mut Link, frames: impl IntoIterator<Item = Value>) {
@@ -206,4 +209,25 @@ fn failed(turn: &Turn, job: &Job, failure: &Failure, fault: &Fault) -> RunResult
 
 fn output(turn: &Turn) -> Vec<ContentBlock> {
     turn.output().map(ContentBlock::text).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[test]
+    fn s206_what_could_not_be_released_is_named_by_the_source_alone() {
+        let left = ReleaseError::Survivors("4242 cat /private/secret.txt".to_owned());
+        let fault = unreleased(left.clone(), Some(LeaderExit::Code(3)));
+        assert_eq!(
+            fault.to_string(),
+            "subagent-codex: Product subagent failure (product: Codex; stage: teardown; category: unknown; exit code: 3)"
+        );
+        assert_eq!(
+            fault.source().expect("what is behind it").to_string(),
+            left.to_string()
+        );
+    }
 }
