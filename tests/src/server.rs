@@ -25,6 +25,8 @@ pub struct ServerOptions<'a> {
     pub config: &'a str,
     /// Variables of the server's own environment, besides the room's.
     pub env: &'a [(&'a str, &'a str)],
+    /// Arguments behind `mcp`.
+    pub arguments: &'a [&'a str],
 }
 
 /// How the server ended.
@@ -81,6 +83,7 @@ impl Server {
         let mut command = room.dsh();
         command
             .arg("mcp")
+            .args(options.arguments)
             .current_dir(directory)
             .envs(options.env.iter().copied())
             .stdin(Stdio::piped())

@@ -21,6 +21,7 @@ const FAMILY_COMMAND: &str = "
 const SHORT_GRACE: ServerOptions<'static> = ServerOptions {
     config: "[bash]\ngrace_ms = 300\n",
     env: &[],
+    arguments: &[],
 };
 
 async fn family(server: &Server) -> Vec<u32> {

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 const TOLD: ServerOptions<'static> = ServerOptions {
     config: "[tool_bash]\nstall_notice_ms = 700\n",
     env: &[],
+    arguments: &[],
 };
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use tests::{Server, ServerOptions};
 const SHORT_GRACE: ServerOptions<'static> = ServerOptions {
     config: "[bash]\ngrace_ms = 300\n",
     env: &[],
+    arguments: &[],
 };
 
 /// Waits for the end and asserts that at that moment `pids` are gone: the status is a fact, not a wish.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use dsh_tasks::Vocabulary;
 use dsh_tool_subagent::ToolSubagentConfig;
 use serde::Deserialize;
 use toml::Table;
@@ -273,12 +274,24 @@ fn tool_row(row: Row, faults: &mut Vec<Fault>) -> Option<ToolRow> {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// Two rows that are switched on cannot give an agent tools of the same name.
+/// Two rows that are switched on cannot give an agent tools of the same name, nor one that the host's tools have under any
+/// vocabulary.
 fn repeated(rows: &[ToolRow]) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut names: Vec<&str> = Vec::new();
+    let words = [Vocabulary::Task, Vocabulary::Job].into_iter();
+    let hosts: Vec<&str> = words
+        .flat_map(|words| [words.output_tool(), words.list_tool(), words.kill_tool()])
+        .collect();
     for row in rows.iter().filter(|row| !row.disabled) {
         let name = row.tool.tool_name();
+        if hosts.contains(&name) {
+            let key = format!("{TOOLS}.{}", row.id);
+            faults.push(Fault::new(
+                &key,
+                format!("a tool \"{name}\" is there already: it controls background work"),
+            ));
+        }
         if names.contains(&name) {
             let key = format!("{TOOLS}.{}", row.id);
             faults.push(Fault::new(

@@ -121,7 +121,7 @@ fn alone<T: DeserializeOwned>(key: &str, value: Value) -> Result<(), String> {
 
 /// Serde's text with the names of Rust's types in words.
 fn in_words(message: &str) -> String {
-    const WORDS: [(&str, &str); 10] = [
+    const WORDS: [(&str, &str); 11] = [
         ("expected a nonzero u64", "expected a whole number above 0"),
         ("expected f64", "expected a number"),
         ("expected u64", "expected a whole number"),
@@ -130,6 +130,7 @@ fn in_words(message: &str) -> String {
         ("expected a sequence", "expected a list"),
         ("unknown field", "unknown key"),
         ("unknown variant", "unknown value"),
+        ("there are no fields", "there is nothing to configure"),
         ("floating point", "number"),
         ("expected path string", "expected a path"),
     ];

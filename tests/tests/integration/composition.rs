@@ -1,0 +1,518 @@
+//! Who can be delegated to, and what an agent sees: profiles, presets, and what comes of both.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+use tests::{Room, Server, ServerOptions, says};
+
+/// A program that says that it was started, and fails.
+const PRODUCT: &str = "#!/bin/sh\n: > \"$0.started\"\nexit 7\n";
+
+/// A room whose profiles mount neither product, each, and both, and whose presets show neither, each, and both. The products
+/// are programs that must not be started.
+fn room() -> Room {
+    let room = Room::new();
+    let home = room.home();
+    for directory in ["profiles", "presets"] {
+        fs::create_dir(home.join(directory)).expect("a directory");
+    }
+    let product = home.join("product");
+    fs::write(&product, PRODUCT).expect("a program");
+    fs::set_permissions(&product, fs::Permissions::from_mode(0o755)).expect("it is a program");
+    let products = ["codex", "claude-code"];
+    for (name, chosen) in CHOICES {
+        let mounted = products.iter().filter(|product| chosen.contains(product));
+        let rows = mounted.map(|provider| {
+            format!(
+                "[[providers]]\nid = \"subagent-{provider}\"\nname = \"{provider}\"\n[providers.config]\nprogram = {:?}\n",
+                product.display().to_string()
+            )
+        });
+        fs::write(
+            home.join(format!("profiles/{name}.toml")),
+            rows.collect::<String>(),
+        )
+        .expect("a profile");
+        let shown = products.iter().map(|provider| {
+            format!(
+                "[[tools]]\nid = \"tool-{provider}\"\nname = \"subagent\"\ndisabled = {}\n[tools.config]\n\
+                 provider = \"{provider}\"\ntool_name = \"subagent_{}\"\nmax_depth = \"provider-managed\"\n",
+                !chosen.contains(provider),
+                provider.replace('-', "_")
+            )
+        });
+        let bash = "[[tools]]\nid = \"tool-bash\"\nname = \"bash\"\n".to_owned();
+        let text = bash + &shown.collect::<String>();
+        fs::write(home.join(format!("presets/{name}.toml")), text).expect("a preset");
+    }
+    room
+}
+
+const CHOICES: [(&str, &[&str]); 4] = [
+    ("none", &[]),
+    ("codex", &["codex"]),
+    ("claude", &["claude-code"]),
+    ("both", &["codex", "claude-code"]),
+];
+
+async fn server(room: Room, profile: &str, preset: &str, config: &str) -> Server {
+    let work = room.work();
+    let options = ServerOptions {
+        config,
+        env: &[("PATH", "")],
+        arguments: &["--profile", profile, "--preset", preset],
+    };
+    let mut server = Server::spawn(room, &work, options);
+    server.shake_hands().await;
+    server
+}
+
+async fn tools(server: &mut Server) -> Vec<Value> {
+    let listed = server.request("tools/list", json!({})).await;
+    listed["result"]["tools"].as_array().expect("tools").clone()
+}
+
+fn names(tools: &[Value]) -> Vec<&str> {
+    tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+/// No product was started, and there is no process but this server's own.
+fn nothing_was_started(server: &Server) {
+    assert!(!server.room.home().join("product.started").exists());
+    let children = server.room.processes();
+    assert!(children.iter().all(|pid| is_ours(*pid)), "{children:?}");
+}
+
+fn is_ours(pid: u32) -> bool {
+    let program = fs::read_link(format!("/proc/{pid}/exe"));
+    program.is_ok_and(|program| program.file_name().is_some_and(|name| name == "dsh"))
+}
+
+#[tokio::test]
+async fn a_product_is_there_where_profile_and_preset_agree_and_nothing_is_started() {
+    for (profile, mounted) in CHOICES {
+        for (preset, shown) in CHOICES {
+            let mut server = server(room(), profile, preset, "").await;
+            let tools = tools(&mut server).await;
+            let mut expected = vec!["bash"];
+            if mounted.contains(&"claude-code") && shown.contains(&"claude-code") {
+                expected.push("subagent_claude_code");
+            }
+            if mounted.contains(&"codex") && shown.contains(&"codex") {
+                expected.push("subagent_codex");
+            }
+            expected.extend(["task_kill", "task_list", "task_output"]);
+            assert_eq!(names(&tools), expected, "profile {profile}, preset {preset}");
+            nothing_was_started(&server);
+            server.close().await;
+        }
+    }
+}
+
+/// What a model is told about the tools that delegate, and which others stand beside them.
+async fn surface(profile: &str, expected: Expect) {
+    let mut server = server(room(), profile, "both", "").await;
+    let tools = tools(&mut server).await;
+    let mut shown = format!("{}\n", names(&tools).join(" "));
+    for tool in tools.iter().filter(|tool| {
+        tool["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("subagent"))
+    }) {
+        shown += &format!("{tool:#}\n");
+    }
+    expected.assert_eq(&shown);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn schemas_without_a_product() {
+    surface(
+        "none",
+        expect![[r#"
+        bash task_kill task_list task_output
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn schemas_with_codex() {
+    surface("codex", expect![[r#"
+        bash subagent_codex task_kill task_list task_output
+        {
+          "name": "subagent_codex",
+          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
+          "inputSchema": {
+            "type": "object",
+            "properties": {
+              "description": {
+                "type": "string",
+                "description": "What is delegated, in 3 to 5 words for the user, e.g. \"Find callers of parse\"."
+              },
+              "prompt": {
+                "type": "string",
+                "description": "The whole task: include everything it needs, such as paths, findings so far, and what to answer with."
+              },
+              "run_in_background": {
+                "type": "boolean",
+                "description": "Return a task id at once instead of waiting (default false); read it with task_output, stop it with task_kill."
+              }
+            },
+            "required": [
+              "description",
+              "prompt"
+            ]
+          },
+          "annotations": {
+            "readOnlyHint": false,
+            "destructiveHint": true,
+            "openWorldHint": true
+          }
+        }
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn schemas_with_claude_code() {
+    surface("claude", expect![[r#"
+        bash subagent_claude_code task_kill task_list task_output
+        {
+          "name": "subagent_claude_code",
+          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
+          "inputSchema": {
+            "type": "object",
+            "properties": {
+              "description": {
+                "type": "string",
+                "description": "What is delegated, in 3 to 5 words for the user, e.g. \"Find callers of parse\"."
+              },
+              "prompt": {
+                "type": "string",
+                "description": "The whole task: include everything it needs, such as paths, findings so far, and what to answer with."
+              },
+              "run_in_background": {
+                "type": "boolean",
+                "description": "Return a task id at once instead of waiting (default false); read it with task_output, stop it with task_kill."
+              }
+            },
+            "required": [
+              "description",
+              "prompt"
+            ]
+          },
+          "annotations": {
+            "readOnlyHint": false,
+            "destructiveHint": true,
+            "openWorldHint": true
+          }
+        }
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn schemas_with_both_products() {
+    surface("both", expect![[r#"
+        bash subagent_claude_code subagent_codex task_kill task_list task_output
+        {
+          "name": "subagent_claude_code",
+          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
+          "inputSchema": {
+            "type": "object",
+            "properties": {
+              "description": {
+                "type": "string",
+                "description": "What is delegated, in 3 to 5 words for the user, e.g. \"Find callers of parse\"."
+              },
+              "prompt": {
+                "type": "string",
+                "description": "The whole task: include everything it needs, such as paths, findings so far, and what to answer with."
+              },
+              "run_in_background": {
+                "type": "boolean",
+                "description": "Return a task id at once instead of waiting (default false); read it with task_output, stop it with task_kill."
+              }
+            },
+            "required": [
+              "description",
+              "prompt"
+            ]
+          },
+          "annotations": {
+            "readOnlyHint": false,
+            "destructiveHint": true,
+            "openWorldHint": true
+          }
+        }
+        {
+          "name": "subagent_codex",
+          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
+          "inputSchema": {
+            "type": "object",
+            "properties": {
+              "description": {
+                "type": "string",
+                "description": "What is delegated, in 3 to 5 words for the user, e.g. \"Find callers of parse\"."
+              },
+              "prompt": {
+                "type": "string",
+                "description": "The whole task: include everything it needs, such as paths, findings so far, and what to answer with."
+              },
+              "run_in_background": {
+                "type": "boolean",
+                "description": "Return a task id at once instead of waiting (default false); read it with task_output, stop it with task_kill."
+              }
+            },
+            "required": [
+              "description",
+              "prompt"
+            ]
+          },
+          "annotations": {
+            "readOnlyHint": false,
+            "destructiveHint": true,
+            "openWorldHint": true
+          }
+        }
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn a_product_that_cannot_start_says_so_in_the_foreground_and_as_a_task() {
+    let mut server = server(room(), "both", "both", "").await;
+    let mut shown = String::new();
+    for (tool, id) in [
+        ("subagent_codex", "subagent-1"),
+        ("subagent_claude_code", "subagent-2"),
+    ] {
+        let task = json!({"description": "try", "prompt": "say hello"});
+        shown += &format!("{}\n", server.call(tool, task.clone()).await.text());
+        let mut background = task;
+        background["run_in_background"] = json!(true);
+        let started = server.call(tool, background).await;
+        assert_eq!(started.text(), format!("started background subagent task {id}"));
+        shown += &format!("{}\n", server.wait(id).await.text());
+    }
+    expect![[r#"
+        Error: subagent-codex: Product subagent failure (product: Codex; stage: initialize; category: unknown; exit code: 7)
+        (no new output)
+        [status: failed, Error: subagent-codex: Product subagent failure (product: Codex; stage: initialize; category: unknown; exit code: 7)]
+        Error: subagent-claude-code: Product subagent failure (product: Claude Code; stage: query-start; category: unknown; exit code: 7)
+        (no new output)
+        [status: failed, Error: subagent-claude-code: Product subagent failure (product: Claude Code; stage: query-start; category: unknown; exit code: 7)]
+    "#]].assert_eq(&shown);
+    assert!(server.room.home().join("product.started").exists());
+    server.close().await;
+}
+
+#[tokio::test]
+async fn without_the_control_tools_a_background_call_starts_nothing_and_the_foreground_works() {
+    let mut server = server(room(), "both", "both", "[tool_tasks]\nenabled = false\n").await;
+    assert_eq!(
+        names(&tools(&mut server).await),
+        ["bash", "subagent_claude_code", "subagent_codex"]
+    );
+    let task = json!({"description": "try", "prompt": "say hello", "run_in_background": true});
+    let refused = server.call("subagent_codex", task).await;
+    expect!["Error: background tasks unavailable: load dsh-tasks and dsh-tool-tasks"]
+        .assert_eq(&refused.text());
+    nothing_was_started(&server);
+    let task = json!({"description": "try", "prompt": "say hello"});
+    let failed = server.call("subagent_codex", task).await;
+    assert!(
+        failed.text().starts_with("Error: subagent-codex: "),
+        "{}",
+        failed.text()
+    );
+    assert!(server.room.home().join("product.started").exists());
+    server.close().await;
+}
+
+#[tokio::test]
+async fn everything_that_is_wrong_is_told_at_once() {
+    let room = room();
+    let home = room.home();
+    let profile = "colour = 1\n[[providers]]\nid = \"A b\"\nname = \"codexx\"\n[[providers]]\nname = \"codex\"\n\
+        [[providers]]\nid = \"one\"\nname = \"claude-code\"\nconfig = { permission_mode = \"default\", grace = 1 }\n\
+        [[providers]]\nid = \"two\"\nname = \"fork\"\nconfig = { provider_name = \"spawn\" }\n";
+    fs::write(home.join("profiles/wrong.toml"), profile).expect("a profile");
+    let preset = "size = 2\n[[tools]]\nid = \"one\"\nname = \"basch\"\n[[tools]]\nid = \"two\"\nname = \"subagent\"\n\
+        [[tools]]\nid = \"three\"\nname = \"subagent\"\nconfig = { provider = \"x\", tool_name = \"bash\", max_depth = -1 }\n\
+        [[tools]]\nid = \"three\"\nname = \"subagent\"\nconfig = { provider = \"x\", tool_filter = {} }\n\
+        [[tools]]\nid = \"four\"\nname = \"subagent\"\nconfig = { provider = \"x\", background_mode = \"continuable\" }\n\
+        [[tools]]\nid = \"five\"\nname = \"bash\"\nconfig = { timeout = 1 }\n\
+        [[tools]]\nid = \"six\"\nname = \"subagent\"\nconfig = { provider = \"x\", tool_name = \"job_list\" }\n";
+    fs::write(home.join("presets/wrong.toml"), preset).expect("a preset");
+    let command = ["config", "show", "--profile", "wrong", "--preset", "wrong"];
+    let output = room.dsh().args(command).output().await.expect("dsh runs");
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr).replace(&*home.to_string_lossy(), "HOME");
+    expect![[r#"
+        dsh: HOME/profiles/wrong.toml: providers.A b.id: "A b" is no id: lowercase letters, digits and hyphens, beginning with a letter or digit
+        HOME/profiles/wrong.toml: providers[1]: there is no key `id`
+        HOME/profiles/wrong.toml: colour: unknown key: a profile has [[providers]] only
+        HOME/profiles/wrong.toml: providers.A b.name: there is no provider "codexx": it is "spawn", "fork", "codex", "claude-code" or "acp"
+        HOME/profiles/wrong.toml: providers.one.config.grace: unknown key `grace`, expected one of `provider_name`, `program`, `env`, `permission_mode`, `dispose_grace_ms`
+        HOME/profiles/wrong.toml: providers.one.config.permission_mode: unknown value `default`, expected one of `dontAsk`, `acceptEdits`, `auto`, `plan`, `bypassPermissions`
+        HOME/profiles/wrong.toml: providers.two: another row mounts a provider "spawn" already: give it a provider_name of its own
+        HOME/presets/wrong.toml: tools.three.id: stands twice: ids are unique in a file
+        HOME/presets/wrong.toml: size: unknown key `size`, expected one of `name`, `description`, `order`, `persona`
+        HOME/presets/wrong.toml: tools.one.name: there is no tool "basch": it is "bash" or "subagent"
+        HOME/presets/wrong.toml: tools.two.config: there is no key `provider`
+        HOME/presets/wrong.toml: tools.three.config.max_depth: subagent max_depth must be a non-negative safe integer
+        HOME/presets/wrong.toml: tools.three.config: tool-subagent: `tool_filter` is configured but names neither `allow` nor `deny` — remove the key or fill the filter
+        HOME/presets/wrong.toml: tools.four.config: tool-subagent: provider "x" does not support `background_mode: continuable`
+        HOME/presets/wrong.toml: tools.five.config.timeout: unknown key `timeout`, there is nothing to configure
+        HOME/presets/wrong.toml: tools.four: another row has a tool "subagent" already: names are unique
+        HOME/presets/wrong.toml: tools.six: a tool "job_list" is there already: it controls background work
+    "#]].assert_eq(&told);
+    for (flags, said) in [
+        (
+            ["--profile", "missing"],
+            "dsh: profile \"missing\" does not exist: there is no file ",
+        ),
+        (["--profile", "../x"], "dsh: profile name \"../x\" is no id: "),
+        (
+            ["--preset", "missing"],
+            "dsh: preset \"missing\" not found (available: standard, code, minimal, ",
+        ),
+        (["--preset", ".x"], "dsh: preset id \".x\" is no id: "),
+    ] {
+        let output = room
+            .dsh()
+            .arg("mcp")
+            .args(flags)
+            .output()
+            .await
+            .expect("dsh runs");
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.starts_with(said), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_preset_is_copied_to_begin_one_and_no_other_one_is_overwritten() {
+    let room = Room::new();
+    let preset = async |arguments: &[&str]| {
+        let mut command = room.dsh();
+        let command = command.args(["config", "preset"]).args(arguments);
+        let output = command.output().await.expect("dsh runs");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).expect("text"))
+    };
+    let (code, said) = preset(&["copy", "code", "mine"]).await;
+    let file = room.home().join("presets/mine.toml");
+    assert_eq!((code, said.trim_end()), (Some(0), &*file.to_string_lossy()));
+    let mode = |path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(
+        (mode(file.clone()), mode(room.home().join("presets"))),
+        (0o600, 0o700)
+    );
+    let text = fs::read_to_string(&file).expect("the copy");
+    assert!(
+        text.starts_with("description = \"As standard, for work on programs.\"\n"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("\norder = ") && !text.starts_with("name"),
+        "{text}"
+    );
+    assert!(text.contains("# The products"), "comments are kept: {text}");
+
+    let (_, listed) = preset(&["list"]).await;
+    let ids: Vec<&str> = listed.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(ids, ["standard", "code", "minimal", "mine"]);
+    for (to, said) in [
+        ("mine", "dsh: preset \"mine\" exists already: choose another id\n"),
+        (
+            "minimal",
+            "dsh: preset \"minimal\" exists already: choose another id\n",
+        ),
+        (
+            "../mine",
+            "dsh: preset id \"../mine\" is no id: lowercase letters, digits and hyphens, beginning with a letter or digit\n",
+        ),
+    ] {
+        assert_eq!(
+            preset(&["copy", "standard", to]).await,
+            (Some(2), said.to_owned())
+        );
+    }
+    assert_eq!(fs::read_to_string(&file).expect("untouched"), text);
+}
+
+#[tokio::test]
+async fn every_row_is_shown_with_what_it_comes_to() {
+    let room = room();
+    room.script("model.json", json!([says("never asked")]));
+    fs::write(
+        room.home().join("config.toml"),
+        "[model]\nprovider = \"scripted\"\nname = \"model.json\"\n",
+    )
+    .expect("a configuration");
+    let shown = async |flags: &[&str]| {
+        let output = room
+            .dsh()
+            .args(["config", "show"])
+            .args(flags)
+            .output()
+            .await
+            .expect("dsh runs");
+        let shown = String::from_utf8(output.stdout).expect("text");
+        let at = shown.find("# profile").expect("the composition");
+        shown[at..].to_owned()
+    };
+    expect![[r#"
+        # profile default
+        #   subagent-spawn: provider spawn, active
+        #   subagent-fork: provider fork, active
+        # preset standard
+        #   tool-bash: tool bash, active
+        #   tool-subagent: tool subagent, active
+        #   tool-subagent-fork: tool subagent_fork, active
+        #   tool-subagent-codex: tool subagent_codex, disabled
+        #   tool-subagent-claude-code: tool subagent_claude_code, disabled
+    "#]]
+    .assert_eq(&shown(&[]).await);
+    expect![[r#"
+        # profile codex
+        #   subagent-spawn: provider spawn, active
+        #   subagent-fork: provider fork, active
+        #   subagent-codex: provider codex, active
+        # preset both
+        #   tool-bash: tool bash, active
+        #   tool-codex: tool subagent_codex, active
+        #   tool-claude-code: tool subagent_claude_code, provider claude-code not mounted
+    "#]]
+    .assert_eq(&shown(&["--profile", "codex", "--preset", "both"]).await);
+}
+
+#[tokio::test]
+async fn a_session_keeps_its_preset() {
+    let room = Room::new();
+    let model = room.script("model.json", json!([says("One.")]));
+    let run = async |more: &[&str]| {
+        let arguments = ["go", "--model", &model, "--session", "s.jsonl"];
+        room.run(&[&arguments[..], more].concat()).await
+    };
+    assert_eq!(run(&["--preset", "minimal"]).await.stdout, "One.\n");
+    let refused = run(&["--resume", "--preset", "standard"]).await;
+    assert_eq!(
+        (refused.code, &*refused.stderr),
+        (
+            Some(2),
+            "dsh: the session has the preset \"minimal\" and cannot be resumed with \"standard\": leave out --preset\n"
+        )
+    );
+    room.script(
+        "model.json",
+        json!([{"tool_calls": [{"name": "subagent", "arguments": {"description": "x", "prompt": "x"}}]}, {"text": "No."}]),
+    );
+    let resumed = run(&["--resume", "--output-format", "stream-json"]).await;
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let results = resumed.of_type("tool_result");
+    assert_eq!(results[0]["text"], "Error: unknown tool \"subagent\"");
+}
