@@ -122,8 +122,9 @@ impl Connection {
         editor: ConnectionTo<Client>,
         telling: Telling,
     ) -> Result<Arc<Open>, Error> {
+        let full = || invalid(format_args!("{MAX_OPEN} sessions are open: close one"));
         if self.sessions.is_full() {
-            return Err(invalid(format_args!("{MAX_OPEN} sessions are open: close one")));
+            return Err(full());
         }
         let outbox = Outbox::new(session.id().as_str(), editor, self.places.clone());
         let (cards, shown) = watch::channel(Vec::new());
@@ -153,7 +154,11 @@ impl Connection {
                 return Err(error);
             }
         }
-        self.sessions.insert(Arc::clone(&open));
+        // Others may have been opened meanwhile.
+        if let Err(open) = self.sessions.insert(Arc::clone(&open)) {
+            open.close().await;
+            return Err(full());
+        }
         // The end takes the sessions after it began: either it has this one, or it is seen here.
         if self.ending.token().is_cancelled()
             && let Some(late) = self.sessions.remove(open.led.agent().id())
@@ -200,6 +205,7 @@ impl Connection {
             live,
             background,
             outbox,
+            session: agent.session().clone(),
             prompt: Arc::clone(&open.prompt),
             cards,
             notices: capabilities.notices,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use agent_client_protocol::v1::schema::{ContentChunk, Notice, NoticeSeverity, SessionUpdate, ToolCall};
 use dsh_agent_loop::Live;
 use dsh_llm::CallId;
-use dsh_session::{Event, SessionFeed};
+use dsh_session::{Durability, Event, Session, SessionFeed};
 use futures_util::FutureExt;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
@@ -30,6 +30,7 @@ pub(crate) enum Notices {
 /// See the module.
 pub(crate) struct Feed {
     pub(crate) transcript: Transcript,
+    pub(crate) session: Session,
     pub(crate) log: SessionFeed,
     pub(crate) live: broadcast::Receiver<Live>,
     pub(crate) background: Background,
@@ -70,6 +71,9 @@ impl Feed {
     }
 
     async fn send(&mut self, events: Vec<Event>) {
+        // What is shown is kept: after a crash nobody may be given an id again that an editor has seen. A disk that fails
+        // ends the turn, which says so.
+        let _ = self.session.flush(Durability::Written).await;
         for event in events {
             for update in self.transcript.event(&event, Telling::Live) {
                 self.outbox.update(update).await;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, AuthenticateRequest, AuthenticateResponse, CancelNotification, ClientCapabilities,
     CloseSessionRequest, CloseSessionResponse, ContentBlock as Block, Implementation, InitializeRequest,
-    InitializeResponse, LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse,
-    PromptRequest, PromptResponse, SessionCapabilities, SessionCloseCapabilities,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SystemPrompt,
+    InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
+    NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, SessionCapabilities,
+    SessionCloseCapabilities, SessionListCapabilities, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SystemPrompt,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, JsonRpcResponse};
@@ -33,7 +34,9 @@ type Editor = ConnectionTo<Client>;
 impl Connection {
     pub(crate) fn initialize(&self, request: &InitializeRequest) -> InitializeResponse {
         self.set_capabilities(capabilities(&request.client_capabilities));
-        let sessions = SessionCapabilities::new().close(SessionCloseCapabilities::new());
+        let sessions = SessionCapabilities::new()
+            .close(SessionCloseCapabilities::new())
+            .list(SessionListCapabilities::new());
         let capabilities = AgentCapabilities::new()
             .load_session(true)
             .session_capabilities(sessions);
@@ -100,6 +103,13 @@ impl Connection {
             .await?;
         let open = self.open(session, editor, Telling::Replay).await?;
         Ok(LoadSessionResponse::new().config_options(vec![self.models().option(&open.led.model())]))
+    }
+
+    pub(crate) async fn list_sessions(
+        self: Arc<Self>,
+        request: ListSessionsRequest,
+    ) -> Result<ListSessionsResponse, Error> {
+        self.with_store(move |store| store.list(&request)).await
     }
 
     pub(crate) async fn close_session(

@@ -38,9 +38,10 @@
 //!
 //! | method | what it does |
 //! |---|---|
-//! | `initialize` | Version 1, `loadSession`, `session/close`; text and links in prompts. `authenticate` does nothing. |
+//! | `initialize` | Version 1, `loadSession`, `session/list`, `session/close`; text and links in prompts. `authenticate` does nothing. |
 //! | `session/new` | A session in `cwd`, an absolute path of a directory. `additionalDirectories`, `mcpServers` and `systemPrompt` are refused. |
 //! | `session/load` | A session of this store and the same `cwd`: everything in its log is shown again, then it goes on. |
+//! | `session/list` | The sessions of this store, of one `cwd` if that is asked for, the last used first, 50 at a time; their titles are what was asked first. |
 //! | `session/close` | Ends a session, its turn and its tasks; its log stays. |
 //! | `session/prompt` | One at a time per session. Answered when the turn ends that its message is in. |
 //! | `session/cancel` | Stops the turn and the commands in it. Background tasks go on; the prompt is answered `cancelled`. |
@@ -86,6 +87,8 @@ mod connection;
 mod handler;
 mod sessions;
 mod store;
+
+mod catalog;
 
 mod background;
 mod card;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    AuthenticateRequest, CancelNotification, CloseSessionRequest, InitializeRequest, LoadSessionRequest,
-    NewSessionRequest, PromptRequest, SetSessionConfigOptionRequest,
+    AuthenticateRequest, CancelNotification, CloseSessionRequest, InitializeRequest, ListSessionsRequest,
+    LoadSessionRequest, NewSessionRequest, PromptRequest, SetSessionConfigOptionRequest,
 };
 use agent_client_protocol::{
     Agent, Channel, Client, Result as Spoken, on_receive_notification, on_receive_request,
@@ -108,7 +108,7 @@ where
 
 /// Runs the SDK until the connection is over and its sessions are closed; what they said last is handed to the writer.
 async fn speak(connection: &Arc<Connection>, wire: Channel, stop: &CancellationToken) -> Spoken<()> {
-    let [c1, c2, c3, c4, c5, c6, c7, c8] = std::array::from_fn(|_| Arc::clone(connection));
+    let [c1, c2, c3, c4, c5, c6, c7, c8, c9] = std::array::from_fn(|_| Arc::clone(connection));
     Agent
         .v1()
         .name("dsh")
@@ -153,6 +153,14 @@ async fn speak(connection: &Arc<Connection>, wire: Channel, stop: &CancellationT
         .on_receive_request(
             async move |request: SetSessionConfigOptionRequest, responder, _| {
                 responder.respond_with_result(c7.set_config_option(&request))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: ListSessionsRequest, responder, _| {
+                let work = Arc::clone(&c9).list_sessions(request);
+                c9.spawn("acp session/list", answer(responder, work));
+                Ok(())
             },
             on_receive_request!(),
         )

@@ -39,8 +39,14 @@ impl Sessions {
         self.lock().len() >= MAX_OPEN
     }
 
-    pub(crate) fn insert(&self, open: Arc<Open>) {
-        self.lock().insert(open.led.agent().id().clone(), open);
+    /// Gives the session back when there are as many as there may be.
+    pub(crate) fn insert(&self, open: Arc<Open>) -> Result<(), Arc<Open>> {
+        let mut sessions = self.lock();
+        if sessions.len() >= MAX_OPEN {
+            return Err(open);
+        }
+        sessions.insert(open.led.agent().id().clone(), open);
+        Ok(())
     }
 
     pub(crate) fn remove(&self, id: &SessionId) -> Option<Arc<Open>> {

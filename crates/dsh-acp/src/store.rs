@@ -6,9 +6,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{ListSessionsRequest, ListSessionsResponse};
 use dsh_session::{Session, SessionFile, SessionHeader, SessionId, StoreError};
 use uuid::Uuid;
 
+use crate::catalog;
 use crate::error::{internal, invalid, not_found};
 
 /// The directory of the logs. Its methods block on the disk.
@@ -63,6 +65,11 @@ impl Store {
                 cwd.display()
             ))),
         }
+    }
+
+    /// What sessions there are.
+    pub(crate) fn list(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+        catalog::page(&self.0, request)
     }
 
     fn path(&self, id: Uuid) -> PathBuf {

@@ -300,3 +300,39 @@ async fn closing_a_session_ends_its_tasks_and_no_others() {
         .await;
     assert_eq!(gone["error"]["code"], -32002, "{gone}");
 }
+
+#[tokio::test]
+async fn the_sessions_of_a_directory_are_listed_with_what_was_asked() {
+    let house = House::new(json!([{"text": "one"}, {"text": "two"}]));
+    let mut editor = house.editor().await;
+    let listed = editor.call("session/list", json!({})).await;
+    assert_eq!(listed["result"]["sessions"], json!([]), "{listed}");
+    editor.open().await;
+    editor.prompt("build it\nand more").await;
+    let first = editor.session.clone();
+    editor.open().await;
+    editor.prompt("test \u{202e}it").await;
+    let second = editor.session.clone();
+    editor.open().await;
+    fs::write(house.file("sessions").join("stray.jsonl"), "{}").unwrap();
+
+    let listed = editor.call("session/list", json!({"cwd": house.cwd()})).await;
+    let mut sessions = listed["result"]["sessions"].as_array().unwrap().clone();
+    sessions.sort_by_key(|session| session["title"].to_string());
+    let shown = |at: usize| {
+        let session: &Value = &sessions[at];
+        assert!(session["updatedAt"].as_str().unwrap().ends_with('Z'), "{session}");
+        assert_eq!(session["cwd"], json!(house.cwd()));
+        (
+            session["sessionId"].as_str().unwrap(),
+            session["title"].as_str().unwrap(),
+        )
+    };
+    assert_eq!(sessions.len(), 2, "one without a turn is nowhere yet: {listed}");
+    assert_eq!(shown(0), (&*first, "build it"));
+    assert_eq!(shown(1), (&*second, r"test \u{202e}it"));
+    let elsewhere = editor.call("session/list", json!({"cwd": "/"})).await;
+    assert_eq!(elsewhere["result"]["sessions"], json!([]));
+    let refused = editor.call("session/list", json!({"cursor": "x"})).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
