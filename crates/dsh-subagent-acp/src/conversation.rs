@@ -109,10 +109,7 @@ impl Conversation {
     pub(crate) async fn open(&self, cwd: PathBuf) -> Result<SessionId, Failure> {
         let about = Implementation::new("dsh", env!("CARGO_PKG_VERSION"));
         let hello = InitializeRequest::new(ProtocolVersion::V1).client_info(about);
-        let agent = self.ask(Stage::Initialize, hello).await?;
-        if agent["protocolVersion"] != Value::from(ProtocolVersion::V1.as_u16()) {
-            return Err(Failure::new(Stage::Initialize, Category::ProtocolVersion));
-        }
+        self.ask(Stage::Initialize, hello).await?;
         let session = self.ask(Stage::SessionNew, NewSessionRequest::new(cwd)).await?;
         match session["sessionId"].as_str() {
             Some(id) if !id.is_empty() => Ok(SessionId::new(id)),
@@ -212,6 +209,9 @@ fn unanswered(stage: Stage, error: Error) -> Failure {
         Category::Closed
     } else if error.code == ErrorCode::AUTH_REQUIRED {
         Category::AuthenticationRequired
+    } else if matches!(stage, Stage::Initialize) && error.code == ErrorCode::INVALID_REQUEST {
+        // So says the SDK of a version that it does not speak, and so may an agent.
+        Category::ProtocolVersion
     } else {
         Category::ErrorResponse(error.code.value())
     };

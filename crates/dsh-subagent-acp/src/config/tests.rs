@@ -1,5 +1,3 @@
-#![expect(clippy::expect_used, reason = "a test that cannot go on ends")]
-
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;

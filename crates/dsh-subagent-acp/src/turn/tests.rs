@@ -1,5 +1,3 @@
-#![expect(clippy::expect_used, reason = "a test that cannot go on ends")]
-
 use super::*;
 
 use agent_client_protocol::v1::schema::RequestPermissionResponse;
