@@ -44,6 +44,9 @@ pub(crate) use composer::{Composer, Control, Role};
 pub(crate) use factory::Children;
 pub(crate) use provider::{Means, MountError};
 
+use crate::config::Config;
+use crate::error::ConfigError;
+
 /// Who can be delegated to, and which preset agents have unless another one is theirs.
 #[derive(Debug, Clone)]
 pub struct Composition {
@@ -94,6 +97,24 @@ impl Composition {
                 preset: preset.err(),
             }),
         }
+    }
+}
+
+impl Composition {
+    /// Whether a configuration fits: what it says about single tools is about tools that an agent can have.
+    ///
+    /// # Errors
+    ///
+    /// Everything that does not fit.
+    pub fn check(&self, config: &Config) -> Result<(), ConfigError> {
+        let faults = config.unknown_tools(self.presets.tool_names(&self.preset));
+        if faults.is_empty() {
+            return Ok(());
+        }
+        Err(ConfigError::Faults {
+            origin: "configuration".to_owned(),
+            faults,
+        })
     }
 }
 

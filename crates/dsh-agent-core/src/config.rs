@@ -136,10 +136,8 @@ impl Config {
 
     /// Everything about the values that their types cannot say.
     pub(crate) fn faults(&self) -> Vec<Fault> {
-        let tools = self.tool_names();
         let mut faults = self.model.faults();
-        faults.extend(self.agent.faults(&tools));
-        faults.extend(self.approval.faults(&tools));
+        faults.extend(self.agent.faults());
         let limit = self.tasks.max_concurrent_tasks_per_owner;
         if !(1..=MAX_LIMIT).contains(&limit) {
             faults.push(Fault::new(
@@ -179,14 +177,15 @@ impl Config {
         faults
     }
 
-    /// The tools that there are under this configuration.
-    fn tool_names(&self) -> Vec<&'static str> {
+    /// What names tools that are none: the host's are there, and `more`.
+    pub(crate) fn unknown_tools(&self, more: impl IntoIterator<Item = String>) -> Vec<Fault> {
         let words = self.vocabulary;
-        let mut names = vec![BASH];
+        let mut tools = vec![BASH.to_owned()];
         if self.tool_tasks.enabled {
-            names.extend([words.output_tool(), words.list_tool(), words.kill_tool()]);
+            tools.extend([words.output_tool(), words.list_tool(), words.kill_tool()].map(ToOwned::to_owned));
         }
-        names
+        tools.extend(more);
+        agent::unknown_tools(&self.agent, &self.approval, &tools)
     }
 
     /// The settings of the loop.

@@ -161,6 +161,7 @@ impl AgentCore {
             }
             .into());
         }
+        composition.check(&config)?;
         // What holds a key is no business of commands, whatever it is called.
         config.bash.deny_env.extend(config.model.api_key_env.clone());
         let scope = Scope::root("agent core");

@@ -37,7 +37,9 @@ pub(crate) fn load(explicit: Option<PathBuf>, flags: &CompositionFlags) -> Resul
 fn composed(config: &Config, flags: &CompositionFlags) -> Result<Composition, Failure> {
     let home = config.tool_bash.dsh_home.as_deref();
     let (profile, preset) = (flags.profile.as_deref(), flags.preset.as_deref());
-    Ok(Composition::load(home, profile, preset)?)
+    let composition = Composition::load(home, profile, preset)?;
+    composition.check(config)?;
+    Ok(composition)
 }
 
 /// `dsh config …`

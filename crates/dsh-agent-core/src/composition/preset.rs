@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::rows::{Row, check_id, rows};
-use crate::config::decode;
+use crate::config::{BASH, decode};
 use crate::error::{ConfigError, Fault};
 
 /// The presets that every installation has, in the order in which they are offered.
@@ -145,6 +145,20 @@ impl Presets {
     pub fn load(&self, id: &str) -> Result<Preset, PresetError> {
         let (origin, text) = self.text(id)?;
         parse(id, &text).map_err(|faults| ConfigError::Faults { origin, faults }.into())
+    }
+
+    /// The tools that delegate in the shipped presets and in this one, switched on or not.
+    pub(crate) fn tool_names(&self, id: &str) -> Vec<String> {
+        let ids = SHIPPED.iter().map(|(id, _)| *id).chain([id]);
+        let presets = ids.filter_map(|id| self.load(id).ok());
+        let mut names: Vec<String> = Vec::new();
+        for row in presets.flat_map(|preset| preset.rows) {
+            let name = row.tool.tool_name();
+            if name != BASH && !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        names
     }
 
     /// Copies a preset to a new one of the directory, for a person to edit: without the place and name of the old one.
@@ -307,7 +321,7 @@ fn repeated(rows: &[ToolRow]) -> Vec<Fault> {
 impl ToolKind {
     pub(crate) fn tool_name(&self) -> &str {
         match self {
-            Self::Bash => crate::config::BASH,
+            Self::Bash => BASH,
             Self::Subagent(config) => &config.tool_name,
         }
     }

@@ -30,7 +30,7 @@ pub struct ApprovalTable {
 }
 
 impl AgentTable {
-    pub(super) fn faults(&self, tools: &[&str]) -> Vec<Fault> {
+    pub(super) fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         if self.max_parallel_tool_calls == 0 {
             let problem = "must be at least 1, is 0".to_owned();
@@ -40,9 +40,6 @@ impl AgentTable {
             if let Err(error) = ToolOrder::new(&self.tool_order) {
                 faults.push(Fault::new("agent.tool_order", error.to_string()));
             }
-            // What stands for the rest is no name of a tool.
-            let names = self.tool_order.iter().filter(|name| !name.starts_with('<'));
-            faults.extend(unknown("agent.tool_order", names, tools));
         }
         faults
     }
@@ -59,12 +56,6 @@ impl AgentTable {
     }
 }
 
-impl ApprovalTable {
-    pub(super) fn faults(&self, tools: &[&str]) -> Vec<Fault> {
-        unknown("approval.ask", self.ask.iter(), tools)
-    }
-}
-
 impl Default for AgentTable {
     fn default() -> Self {
         Self {
@@ -75,10 +66,14 @@ impl Default for AgentTable {
     }
 }
 
-/// A fault for each name that no tool has.
-fn unknown<'a>(key: &str, names: impl Iterator<Item = &'a String>, tools: &[&str]) -> Vec<Fault> {
-    let unknown = names.filter(|name| !tools.contains(&name.as_str()));
-    let fault = |name: &String| {
+/// A fault for each name in the two tables that no tool has.
+pub(super) fn unknown_tools(agent: &AgentTable, approval: &ApprovalTable, tools: &[String]) -> Vec<Fault> {
+    // What stands for the rest is no name of a tool.
+    let ordered = agent.tool_order.iter().filter(|name| !name.starts_with('<'));
+    let ordered = ordered.map(|name| ("agent.tool_order", name));
+    let asked = approval.ask.iter().map(|name| ("approval.ask", name));
+    let unknown = ordered.chain(asked).filter(|(_, name)| !tools.contains(name));
+    let fault = |(key, name): (&str, &String)| {
         let problem = format!("no tool has the name {name:?} (there is: {})", tools.join(", "));
         Fault::new(key, problem)
     };

@@ -110,7 +110,15 @@ async fn an_agent_knows_who_and_where_it_is() {
         .iter()
         .map(|tool| tool.name.as_str())
         .collect();
-    assert_eq!(tools, ["task_list", "task_kill", "task_output", "bash"]);
+    let expected = [
+        "task_list",
+        "subagent",
+        "subagent_fork",
+        "task_kill",
+        "task_output",
+        "bash",
+    ];
+    assert_eq!(tools, expected);
     assert_eq!(request.header.sampling.temperature, Some(0.25));
     // An MCP client has an agent of its own: it is not told to be another.
     let shared = core.context().prompts.assemble().unwrap();

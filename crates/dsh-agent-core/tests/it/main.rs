@@ -5,5 +5,6 @@
 )]
 
 mod assembly;
+mod composition;
 mod config;
 mod lead;
