@@ -1,8 +1,11 @@
 //! Sessions of `dsh run`: written, gone on with, and what became of the tasks in between.
 
+use std::process::Stdio;
+
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tests::{GATED, Ran, Room, says, starts};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 fn reads(id: &str) -> Value {
     json!({"tool_calls": [{"name": "task_output", "arguments": {"task_id": id, "wait": true}}]})
@@ -259,4 +262,29 @@ async fn a_torn_log_goes_on_and_a_broken_one_is_refused() {
         .await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("line 3"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn a_task_that_was_shown_is_in_the_log() {
+    for round in 0..8 {
+        let room = Room::new();
+        let model = room.script("model.json", json!([starts("sleep 600"), says("It runs.")]));
+        let mut command = room.dsh();
+        command.args(["run", "go", "--model", &model, "--output-format", "stream-json"]);
+        command
+            .args(["--session", "s.jsonl"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let mut dsh = command.stderr(Stdio::null()).spawn().expect("dsh starts");
+        let mut lines = BufReader::new(dsh.stdout.take().expect("a pipe")).lines();
+        while let Some(line) = lines.next_line().await.expect("text") {
+            if line.contains(r#""type":"task""#) {
+                break;
+            }
+        }
+        dsh.start_kill().expect("it is there");
+        dsh.wait().await.expect("it was started");
+        let log = std::fs::read_to_string(room.file("s.jsonl")).expect("the log");
+        assert!(log.contains("background task bash-1"), "round {round}: {log}");
+    }
 }

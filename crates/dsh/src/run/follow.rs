@@ -8,7 +8,7 @@ use dsh_agent_core::ServiceContext;
 use dsh_agent_loop::{LedAgent, Live};
 use dsh_llm::text_of;
 use dsh_scope::ScopeClosed;
-use dsh_session::{Event, EventData, MessageSource, SessionFeed, TurnEnd};
+use dsh_session::{Durability, Event, EventData, MessageSource, SessionFeed, TurnEnd};
 use dsh_tasks::{Serves, TaskRegistry, TaskSnapshot};
 use futures_util::FutureExt;
 use tokio::sync::{broadcast, mpsc};
@@ -219,6 +219,13 @@ impl<'a> Run<'a> {
         self.show_changes();
     }
 
+    /// Has what was logged written before it is shown: after a crash no id that was seen may be given again. A disk that
+    /// fails ends the turn, which says so.
+    async fn keep(&self) {
+        let session = self.led.agent().session();
+        let _ = session.flush(Durability::Written).await;
+    }
+
     /// What is in the log and was not looked at.
     fn logged(&mut self) -> Vec<Event> {
         self.events.next().now_or_never().unwrap_or_default()
@@ -245,6 +252,7 @@ pub(super) async fn follow(run: &mut Run<'_>, signals: &Signals) -> Followed {
             () = signals.stop.cancelled() => return Followed::Signalled,
             () = run.report.broken() => return Followed::Unread,
             events = run.events.next() => {
+                run.keep().await;
                 for event in &events {
                     run.show(event);
                 }
@@ -253,6 +261,7 @@ pub(super) async fn follow(run: &mut Run<'_>, signals: &Signals) -> Followed {
                 }
             }
             Some(question) = run.questions.recv() => {
+                run.keep().await;
                 // What the call stands in was logged before anybody asked about it.
                 for event in run.logged() {
                     run.show(&event);
