@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use serde_json::{Value, json};
 use tests::{Room, Server, ServerOptions, says};
 
@@ -12,7 +12,7 @@ const PRODUCT: &str = "#!/bin/sh\n: > \"$0.started\"\nexit 7\n";
 
 /// A room whose profiles mount neither product, each, and both, and whose presets show neither, each, and both. The products
 /// are programs that must not be started.
-fn room() -> Room {
+pub(crate) fn room() -> Room {
     let room = Room::new();
     let home = room.home();
     for directory in ["profiles", "presets"] {
@@ -57,7 +57,7 @@ const CHOICES: [(&str, &[&str]); 4] = [
     ("both", &["codex", "claude-code"]),
 ];
 
-async fn server(room: Room, profile: &str, preset: &str, config: &str) -> Server {
+pub(crate) async fn server(room: Room, profile: &str, preset: &str, config: &str) -> Server {
     let work = room.work();
     let options = ServerOptions {
         config,
@@ -69,12 +69,12 @@ async fn server(room: Room, profile: &str, preset: &str, config: &str) -> Server
     server
 }
 
-async fn tools(server: &mut Server) -> Vec<Value> {
+pub(crate) async fn tools(server: &mut Server) -> Vec<Value> {
     let listed = server.request("tools/list", json!({})).await;
     listed["result"]["tools"].as_array().expect("tools").clone()
 }
 
-fn names(tools: &[Value]) -> Vec<&str> {
+pub(crate) fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
 }
 
@@ -109,174 +109,6 @@ async fn a_product_is_there_where_profile_and_preset_agree_and_nothing_is_starte
             server.close().await;
         }
     }
-}
-
-/// What a model is told about the tools that delegate, and which others stand beside them.
-async fn surface(profile: &str, expected: Expect) {
-    let mut server = server(room(), profile, "both", "").await;
-    let tools = tools(&mut server).await;
-    let mut shown = format!("{}\n", names(&tools).join(" "));
-    for tool in tools.iter().filter(|tool| {
-        tool["name"]
-            .as_str()
-            .is_some_and(|name| name.starts_with("subagent"))
-    }) {
-        shown += &format!("{tool:#}\n");
-    }
-    expected.assert_eq(&shown);
-    server.close().await;
-}
-
-#[tokio::test]
-async fn schemas_without_a_product() {
-    surface(
-        "none",
-        expect![[r#"
-        bash task_kill task_list task_output
-    "#]],
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn schemas_with_codex() {
-    surface("codex", expect![[r#"
-        bash subagent_codex task_kill task_list task_output
-        {
-          "name": "subagent_codex",
-          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
-          "inputSchema": {
-            "type": "object",
-            "properties": {
-              "description": {
-                "type": "string",
-                "description": "What is delegated, in 3 to 5 words for the user, e.g. \"Find callers of parse\"."
-              },
-              "prompt": {
-                "type": "string",
-                "description": "The whole task: include everything it needs, such as paths, findings so far, and what to answer with."
-              },
-              "run_in_background": {
-                "type": "boolean",
-                "description": "Return a task id at once instead of waiting (default false); read it with task_output, stop it with task_kill."
-              }
-            },
-            "required": [
-              "description",
-              "prompt"
-            ]
-          },
-          "annotations": {
-            "readOnlyHint": false,
-            "destructiveHint": true,
-            "openWorldHint": true
-          }
-        }
-    "#]]).await;
-}
-
-#[tokio::test]
-async fn schemas_with_claude_code() {
-    surface("claude", expect![[r#"
-        bash subagent_claude_code task_kill task_list task_output
-        {
-          "name": "subagent_claude_code",
-          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
-          "inputSchema": {
-            "type": "object",
-            "properties": {
-              "description": {
-                "type": "string",
-                "description": "What is delegated, in 3 to 5 words for the user, e.g. \"Find callers of parse\"."
-              },
-              "prompt": {
-                "type": "string",
-                "description": "The whole task: include everything it needs, such as paths, findings so far, and what to answer with."
-              },
-              "run_in_background": {
-                "type": "boolean",
-                "description": "Return a task id at once instead of waiting (default false); read it with task_output, stop it with task_kill."
-              }
-            },
-            "required": [
-              "description",
-              "prompt"
-            ]
-          },
-          "annotations": {
-            "readOnlyHint": false,
-            "destructiveHint": true,
-            "openWorldHint": true
-          }
-        }
-    "#]]).await;
-}
-
-#[tokio::test]
-async fn schemas_with_both_products() {
-    surface("both", expect![[r#"
-        bash subagent_claude_code subagent_codex task_kill task_list task_output
-        {
-          "name": "subagent_claude_code",
-          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
-          "inputSchema": {
-            "type": "object",
-            "properties": {
-              "description": {
-                "type": "string",
-                "description": "What is delegated, in 3 to 5 words for the user, e.g. \"Find callers of parse\"."
-              },
-              "prompt": {
-                "type": "string",
-                "description": "The whole task: include everything it needs, such as paths, findings so far, and what to answer with."
-              },
-              "run_in_background": {
-                "type": "boolean",
-                "description": "Return a task id at once instead of waiting (default false); read it with task_output, stop it with task_kill."
-              }
-            },
-            "required": [
-              "description",
-              "prompt"
-            ]
-          },
-          "annotations": {
-            "readOnlyHint": false,
-            "destructiveHint": true,
-            "openWorldHint": true
-          }
-        }
-        {
-          "name": "subagent_codex",
-          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
-          "inputSchema": {
-            "type": "object",
-            "properties": {
-              "description": {
-                "type": "string",
-                "description": "What is delegated, in 3 to 5 words for the user, e.g. \"Find callers of parse\"."
-              },
-              "prompt": {
-                "type": "string",
-                "description": "The whole task: include everything it needs, such as paths, findings so far, and what to answer with."
-              },
-              "run_in_background": {
-                "type": "boolean",
-                "description": "Return a task id at once instead of waiting (default false); read it with task_output, stop it with task_kill."
-              }
-            },
-            "required": [
-              "description",
-              "prompt"
-            ]
-          },
-          "annotations": {
-            "readOnlyHint": false,
-            "destructiveHint": true,
-            "openWorldHint": true
-          }
-        }
-    "#]]).await;
 }
 
 #[tokio::test]
