@@ -9,10 +9,79 @@
 //! - **A result for every outcome.** [`Run::result`] says how the child fared; only
 //!   [`StopReason::Completed`] is a success.
 //! - **Disposed is gone.** [`Run::dispose`] returns when everything of the child was seen gone. It happens once, and with the
-//!   parent at the latest.
+//!   parent at the latest. Who may be dropped in the middle holds a [`RunGuard`].
 //! - **One cancellation.** The token of a [`StartRequest`] ends the start and the run.
 //! - **Published or nothing.** A start that failed has left nothing behind, or says so.
 //! - **Refused before it begins.** What a provider cannot do is refused before it hears of the request.
+//!
+//! # Example
+//!
+//! A provider has two things to say about a child: what it does, to its result, and how everything of it is taken down.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use dsh_agent::{AgentRegistry, AgentSpec};
+//! use dsh_scope::Scope;
+//! use dsh_session::SessionId;
+//! use dsh_subagent::{
+//!     Run, RunParts, RunResult, StartFailure, StartRequest, StopReason, SubagentProvider, SubagentRegistry,
+//! };
+//! use tokio_util::sync::CancellationToken;
+//!
+//! /// Its children read the task backwards.
+//! struct Backwards;
+//!
+//! #[async_trait::async_trait]
+//! impl SubagentProvider for Backwards {
+//!     async fn start(&self, request: StartRequest) -> Result<Run, StartFailure> {
+//!         let task: String = request.prompt.iter().filter_map(|block| block.as_text()).collect();
+//!         if task.is_empty() {
+//!             return Err(StartFailure::new("the task must not be empty"));
+//!         }
+//!         let token = request.token.clone();
+//!         Run::publish(RunParts {
+//!             id: uuid::Uuid::new_v4().to_string(),
+//!             local: None,
+//!             parent: request.parent,
+//!             token: request.token,
+//!             work: async move {
+//!                 tokio::select! {
+//!                     () = token.cancelled() => Ok(RunResult::aborted()),
+//!                     () = tokio::task::yield_now() => Ok(RunResult::completed(task.chars().rev().collect::<String>())),
+//!                 }
+//!             },
+//!             // There is no process and no agent to be seen gone.
+//!             release: async { Ok(()) },
+//!         })
+//!         .await
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let scope = Scope::root("my harness");
+//! let subagents = SubagentRegistry::new();
+//! subagents.register(&scope, "backwards", Arc::new(Backwards))?;
+//!
+//! let spec = AgentSpec { id: SessionId::new("parent"), cwd: None, within: scope.clone() };
+//! let parent = AgentRegistry::new().create(spec)?;
+//! let request = StartRequest::new("live", parent.agent().clone(), CancellationToken::new());
+//! let run = subagents.start("backwards", request.clone()).await?;
+//! let result = run.result().await?;
+//! assert_eq!((result.text().as_str(), result.stop), ("evil", StopReason::Completed));
+//! run.dispose().await?;
+//!
+//! let refused = subagents.start("backwards", StartRequest { max_depth: Some(3), ..request }).await;
+//! assert_eq!(
+//!     refused.unwrap_err().to_string(),
+//!     r#"subagent provider "backwards" does not support the "depthLimit" capability"#
+//! );
+//! parent.dispose().await?;
+//! scope.close().await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod provider;
 
@@ -25,7 +94,9 @@ mod result;
 mod run;
 
 mod event;
+mod observers;
 mod registry;
+mod start;
 
 mod error;
 
@@ -37,5 +108,5 @@ pub use provider::{Capabilities, ParentContext, SubagentProvider};
 pub use registry::{ProviderInfo, SubagentRegistry};
 pub use request::{StartRequest, ToolFilter};
 pub use result::{RunResult, StopReason};
-pub use run::{Run, RunParts};
+pub use run::{Run, RunGuard, RunParts};
 pub use schema::{SchemaError, check_output_schema};

@@ -7,10 +7,11 @@
 //! 3. The release never waits for the work; the work ends because what it works with is gone.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use dsh_agent::Agent;
-use dsh_scope::{EffectHandle, contain_future};
+use dsh_scope::{EffectHandle, Scope, contain_future};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -40,11 +41,19 @@ pub struct RunParts<Work, Release> {
     pub release: Release,
 }
 
+/// A run that is disposed when this is dropped, because who holds it may vanish at any await.
+#[must_use = "dropping it disposes the run"]
+pub struct RunGuard {
+    run: Run,
+    armed: bool,
+}
+
 type Outcome = Result<RunResult, RunFault>;
 
 struct Inner {
     id: String,
     local: Option<Arc<Agent>>,
+    scope: Scope,
     token: CancellationToken,
     outcome: watch::Receiver<Option<Outcome>>,
     disposal: EffectHandle,
@@ -130,6 +139,7 @@ impl Run {
         let inner = Inner {
             id,
             local,
+            scope: scope.clone(),
             token,
             outcome,
             disposal,
@@ -153,6 +163,14 @@ impl Run {
     /// Asks for the end: the result is there soon, the child gone only after [`dispose`](Self::dispose).
     pub fn cancel(&self) {
         self.inner.token.cancel();
+    }
+
+    /// Has the run disposed, in the background, when the guard is dropped.
+    pub fn drop_guard(self) -> RunGuard {
+        RunGuard {
+            run: self,
+            armed: true,
+        }
     }
 
     /// What came of it. A child that failed is a result, too.
@@ -194,10 +212,52 @@ impl Run {
     }
 }
 
+impl RunGuard {
+    /// Gives the run back, and the duty to dispose it with it.
+    pub fn disarm(mut self) -> Run {
+        self.armed = false;
+        self.run.clone()
+    }
+}
+
+impl Deref for RunGuard {
+    type Target = Run;
+
+    fn deref(&self) -> &Run {
+        &self.run
+    }
+}
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        if !self.armed || self.run.inner.released.get().is_some() {
+            return;
+        }
+        self.run.cancel();
+        let run = self.run.clone();
+        let release = async move {
+            // A release that failed is in the log.
+            let _ = run.dispose().await;
+        };
+        // A parent that is being disposed refuses this, and releases its runs itself.
+        let _ = self
+            .run
+            .inner
+            .scope
+            .spawn("disposal of a subagent that nobody holds", release);
+    }
+}
+
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run")
             .field("id", &self.id())
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RunGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.run.fmt(f)
     }
 }

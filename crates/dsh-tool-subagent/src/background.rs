@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dsh_subagent::{RunResult, StartError, StartRequest, StopReason, SubagentRegistry};
 use dsh_tasks::{CancelRequest, Outcome, Work};
 
-use crate::held::{Finished, finished};
+use crate::finished::{Finished, finished};
 
 /// The kind of every task of this tool.
 pub(crate) const KIND: &str = "subagent";
@@ -27,7 +27,7 @@ pub(crate) fn work(subagents: SubagentRegistry, provider: String, request: Start
         match subagents.start(&provider, request).await {
             // The parent's end cancels a start by itself, maybe before the task is told to end.
             Err(error) => not_started(&error, token.is_cancelled() || parent.scope().is_closing()),
-            Ok(run) => outcome(finished(&run, &parent).await),
+            Ok(run) => outcome(finished(run).await),
         }
     };
     Work::new(done, cancel)

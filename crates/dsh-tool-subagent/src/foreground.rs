@@ -1,12 +1,10 @@
 //! A call that waits for its child.
 
-use std::sync::Arc;
-
 use dsh_subagent::{RunResult, StartRequest, StopReason, SubagentRegistry};
 use dsh_tools::{ToolError, ToolOutput};
 use serde_json::json;
 
-use crate::held::{Finished, finished};
+use crate::finished::{Finished, finished};
 
 /// Starts a child, awaits its result, and releases it before anything is told.
 pub(crate) async fn run(
@@ -14,19 +12,19 @@ pub(crate) async fn run(
     provider: &str,
     request: StartRequest,
 ) -> Result<ToolOutput, ToolError> {
-    let parent = Arc::clone(&request.parent);
     let run = subagents
         .start(provider, request)
         .await
         .map_err(|error| ToolError::new(error.to_string()))?;
-    let Finished { result, disposed } = finished(&run, &parent).await;
+    let id = run.id().to_owned();
+    let Finished { result, disposed } = finished(run).await;
     let answer = match result {
         Ok(result) => answer(&result),
         Err(fault) => Err(fault.to_string()),
     };
     match (answer, disposed) {
         (Ok(text), Ok(())) => {
-            let value = json!({ "kind": "foreground", "runId": run.id(), "output": text });
+            let value = json!({ "kind": "foreground", "runId": id, "output": text });
             Ok(ToolOutput::text(text).value(value))
         }
         (Err(failure), Ok(())) => Err(ToolError::new(failure)),

@@ -61,8 +61,8 @@ mod tool;
 mod wording;
 
 mod background;
+mod finished;
 mod foreground;
-mod held;
 mod mirror;
 
 pub use config::{AgentOptions, BackgroundMode, ConfigError, MaxDepth, ToolFilterConfig, ToolSubagentConfig};
