@@ -53,7 +53,10 @@
 //!
 //! In a group, a process that leaves it is not in the tree, and a program that reaps children it did not start
 //! (`waitpid(-1)`) takes exit statuses away: [`LeaderExit::Lost`]. At any level, work that is handed to another daemon
-//! is not in the tree. Needs Linux 5.4 and glibc 2.29 or musl 1.1.24; before glibc 2.34 (and with
+//! is not in the tree. A program that is the first process of a pid namespace (of a container), or a subreaper, is given
+//! all orphans: guards that lost their supervisor are reaped then, but nobody may reap what is left of a tree that lost both,
+//! since a wait for any child would take away exits that others wait for. An init as first process (`docker run --init`)
+//! does that. Needs Linux 5.4 and glibc 2.29 or musl 1.1.24; before glibc 2.34 (and with
 //! musl) a descriptor that the program opened without close-on-exec reaches a process in a group unless
 //! [`guard_entry`] was called after it was opened. On other Unix systems there are no guards, members are not named and
 //! emptiness is probed, not seen.

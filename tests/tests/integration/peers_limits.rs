@@ -1,5 +1,7 @@
 //! Limits that hold, and resources that come back.
 
+use std::os::unix::fs::PermissionsExt;
+
 use dsh_agent_core::{Config, Parts};
 use dsh_subprocess::{Cgroups, GuardConfig, Launcher};
 use dsh_testkit::eventually;
@@ -182,24 +184,41 @@ async fn a_want_of_descriptors_fails_the_call_with_its_reason_and_passes() {
     server.close().await;
 }
 
-/// Without cgroups: a leader that is born into one needs no memory that its guard has not.
-#[tokio::test]
-async fn a_want_of_memory_fails_the_call_with_its_reason_and_passes() {
-    let helper = std::env::var_os("DSH_GUARD").expect("the tests are run by xtask");
+/// A harness whose commands run under this helper. Without cgroups: a leader that is born into one needs no memory that
+/// its guard has not.
+fn harness_with(helper: &std::path::Path) -> Harness {
     let config = GuardConfig::helper(helper).cgroups(Cgroups::Off);
     let parts = Parts {
         launcher: Launcher::guarded(config).expect("the helper is there"),
         ..Parts::default()
     };
-    let harness = Harness::with_parts(Config::default(), parts, std::env::temp_dir());
+    Harness::with_parts(Config::default(), parts, std::env::temp_dir())
+}
+
+#[tokio::test]
+async fn a_want_of_memory_fails_the_call_with_its_reason_and_passes() {
+    let guard = std::env::var_os("DSH_GUARD").expect("the tests are run by xtask");
     let bash = json!({"command": "echo hi", "description": "d"});
+    let harness = harness_with(guard.as_ref());
     harness.call("bash", bash.clone()).await.ok();
     let supervisor = children(std::process::id())[0];
-    eventually("ready guards", || children(supervisor).len() >= 8).await;
-    for guard in children(supervisor) {
-        // Room for what it has, not for the stack that a new process starts on.
-        limit(guard, "as", &mapped(guard).to_string());
-    }
+    let needed = mapped(children(supervisor)[0]);
+    harness.core.shutdown().await;
+    drop(harness);
+    eventually("no supervisor", || is_gone(supervisor)).await;
+
+    // Room for what a guard has, not for the stack that a new process starts on.
+    let room = tempfile::tempdir().expect("a directory");
+    let [helper, limit] = ["helper", "limit"].map(|name| room.path().join(name));
+    std::fs::write(&limit, (needed / 1024).to_string()).expect("written");
+    let script = format!(
+        "#!/bin/bash\nulimit -Sv $(<{})\nexec -a dsh-guard-supervisor {}\n",
+        limit.display(),
+        guard.display()
+    );
+    std::fs::write(&helper, script).expect("written");
+    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).expect("made executable");
+    let harness = harness_with(&helper);
     let reply = harness.call("bash", bash.clone()).await;
     assert!(reply.error().contains("ENOMEM"), "{reply:?}");
     let mut background = bash.clone();
@@ -210,8 +229,15 @@ async fn a_want_of_memory_fails_the_call_with_its_reason_and_passes() {
         .await;
     assert!(reply.text().contains("[status: failed"), "{reply:?}");
     assert!(reply.text().contains("ENOMEM"), "{reply:?}");
-    for guard in children(supervisor) {
-        limit(guard, "as", "unlimited");
+    // There is memory for the next supervisor.
+    std::fs::write(&limit, "unlimited").expect("written");
+    for supervisor in children(std::process::id()) {
+        let killed = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(supervisor.cast_signed()),
+            nix::sys::signal::Signal::SIGKILL,
+        );
+        assert!(killed.is_ok() || is_gone(supervisor));
+        eventually("no supervisor", || is_gone(supervisor)).await;
     }
     assert_eq!(harness.call("bash", bash).await.ok(), "hi\n");
     harness.core.shutdown().await;

@@ -17,6 +17,13 @@ impl Child {
     pub(super) fn new(process: OwnedFd) -> Child {
         Child { process }
     }
+
+    /// A process that others have started, if it was given to this program as an orphan.
+    pub(super) fn adopted(process: &OwnedFd) -> Option<Child> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let is_ours = waitid(WaitId::PidFd(process.as_fd()), options).is_ok();
+        is_ours.then(|| process.try_clone().ok().map(Child::new))?
+    }
 }
 
 impl Watched for Child {

@@ -87,6 +87,16 @@ impl Ready {
     }
 }
 
+impl Drop for Ready {
+    /// A guard that lost its supervisor is a child of this program where that is the first process of a pid namespace (of a
+    /// container), or a subreaper. Nobody else would reap it.
+    fn drop(&mut self) {
+        if let (Some(orphan), Ok(keeper)) = (Child::adopted(&self.process), keeper::get()) {
+            keeper.watch(Box::new(orphan));
+        }
+    }
+}
+
 /// Why there is no guard.
 pub(crate) enum NoGuard {
     /// The supervisor is gone.
@@ -282,6 +292,15 @@ impl Pool {
     /// Lets it go on if it was stopped.
     pub(crate) fn go_on(&self) {
         let _ = pidfd_send_signal(&self.process, Signal::CONT);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // Those on their way from a supervisor that is gone may be our children.
+        if self.is_lost() {
+            let _ = self.take_in();
+        }
     }
 }
 

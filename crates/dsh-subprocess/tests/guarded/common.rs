@@ -1,6 +1,7 @@
 //! One launcher with guards for each test, and short ways to use it.
 
 use std::future::Future;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -27,6 +28,16 @@ pub(crate) fn launcher() -> Launcher {
 pub(crate) fn launcher_with(cgroups: Cgroups) -> Launcher {
     let helper = GuardConfig::helper(env!("CARGO_BIN_EXE_dsh-guard"));
     Launcher::guarded(helper.cgroups(cgroups)).unwrap()
+}
+
+/// A helper that is born with what `prepare` sets in a shell, such as limits.
+pub(crate) fn helper_after(directory: &Path, prepare: &str) -> GuardConfig {
+    let helper = directory.join("helper");
+    let guard = env!("CARGO_BIN_EXE_dsh-guard");
+    let script = format!("#!/bin/bash\n{prepare}\nexec -a dsh-guard-supervisor {guard}\n");
+    std::fs::write(&helper, script).unwrap();
+    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    GuardConfig::helper(helper)
 }
 
 /// A command of bash in the root directory, with a PATH and nothing else.

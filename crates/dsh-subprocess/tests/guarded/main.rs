@@ -11,6 +11,7 @@ mod common;
 mod killed;
 mod trees;
 
+mod adopted;
 mod again;
 mod attack;
 mod cgroup;

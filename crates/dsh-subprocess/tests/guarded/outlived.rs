@@ -123,7 +123,8 @@ fn what_outlived_program_supervisor_and_guard_ends_with_the_next_start() {
         }
         harness.wait().unwrap();
         eventually("none of the three", || all.into_iter().all(is_gone)).await;
-        assert_eq!(marker.survivors().len(), 3, "the command lives on");
+        // Its last process may be started only now, and one in the middle of an exec shows no mark.
+        eventually("the command, which lives on", || marker.survivors().len() == 3).await;
         assert!(home.exists());
         let launcher = launcher();
         start(&launcher, "exit 0").await;

@@ -2,16 +2,15 @@
 //!
 //! Root is not bound by the limit of processes, so it becomes somebody else, whose processes are only those of a test.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
-use dsh_subprocess::{Cgroups, GuardConfig, Launcher, LeaderExit, SpawnError};
+use dsh_subprocess::{Cgroups, Launcher, LeaderExit, SpawnError};
 use dsh_testkit::eventually;
 use dsh_testkit::process::zombie_children;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 
 use crate::cgroup::left_out;
-use crate::common::{NEVER, alone, bash, children, is_inside, launcher, parent, run, start};
+use crate::common::{NEVER, alone, bash, children, helper_after, is_inside, launcher, parent, run, start};
 
 /// Nobody else has this number, so all its processes are those of the test.
 const SOMEBODY_ELSE: &str = "nobody=$((100000 + $$)); exec setpriv --reuid $nobody --regid $nobody --clear-groups \
@@ -176,17 +175,15 @@ fn no_memory_for_a_command_is_told_and_passes() {
         // Room for what a guard has, not for the stack that a new process starts on. With a cgroup, a guard finds that in
         // what it has.
         let directory = tempfile::tempdir().unwrap();
-        let [limit, helper, noted] = ["limit", "helper", "pid"].map(|name| directory.path().join(name));
+        let [limit, noted] = ["limit", "pid"].map(|name| directory.path().join(name));
         std::fs::write(&limit, (needed / 1024).to_string()).unwrap();
-        let script = format!(
-            "#!/bin/bash\necho $$ > {}\nulimit -Sv $(<{})\nexec -a dsh-guard-supervisor {}\n",
+        let prepare = format!(
+            "echo $$ > {}; ulimit -Sv $(<{})",
             noted.display(),
-            limit.display(),
-            env!("CARGO_BIN_EXE_dsh-guard")
+            limit.display()
         );
-        std::fs::write(&helper, script).unwrap();
-        std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let launcher = Launcher::guarded(GuardConfig::helper(&helper).cgroups(Cgroups::Off)).unwrap();
+        let helper = helper_after(directory.path(), &prepare);
+        let launcher = Launcher::guarded(helper.cgroups(Cgroups::Off)).unwrap();
         for _ in 0..12 {
             let error = launcher.spawn(bash("true")).await.unwrap_err();
             assert_is(&error, libc::ENOMEM);
