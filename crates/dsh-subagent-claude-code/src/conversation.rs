@@ -104,7 +104,7 @@ impl Conversation {
     /// # Cancel safety
     ///
     /// Dropped, the conversation is still there, for its [`release`].
-    pub(crate) async fn to_end(&mut self) -> Ended {
+    pub(crate) async fn listen(&mut self) -> Ended {
         let ending = loop {
             match self.next_line().await {
                 Ok(Some(line)) => {
@@ -176,14 +176,14 @@ async fn write(requests: JsonLines, mut queue: mpsc::UnboundedReceiver<Value>) {
     requests.close().await;
 }
 
-/// Awaits something while the pump works.
+/// Awaits something while the pump works. The pump comes first: a product that never stops to talk still gets its answers.
 async fn beside<T>(pump: &mut Pump, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     if let Some(running) = pump {
         tokio::select! {
             biased;
-            done = &mut work => return done,
             () = running => {}
+            done = &mut work => return done,
         }
         *pump = None;
     }

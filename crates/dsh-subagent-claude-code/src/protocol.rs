@@ -141,7 +141,7 @@ impl Protocol {
         match response["subtype"].as_str() {
             Some("success") => vec![Effect::Up],
             Some(_) | None => {
-                tracing::debug!("Claude Code: {}", response["error"]);
+                tracing::debug!("Claude Code refused to begin: {response}");
                 vec![Effect::Refused]
             }
         }
@@ -193,11 +193,13 @@ impl Protocol {
 fn verdict(message: &Value) -> Option<Verdict> {
     let text = message["result"].as_str().unwrap_or_default();
     let subtype = message["subtype"].as_str().unwrap_or_default();
+    if subtype != "success" || message["is_error"] != false {
+        tracing::debug!("Claude Code ended a turn with {message}");
+    }
     if subtype != "success" {
         return Some(Verdict::Failed(Category::of_subtype(subtype), None));
     }
     if message["is_error"] != false {
-        tracing::debug!("Claude Code: {text}");
         let status = message["api_error_status"].as_u64();
         let status = status.and_then(|status| u16::try_from(status).ok());
         return Some(Verdict::Failed(Category::InvalidSuccess, status));

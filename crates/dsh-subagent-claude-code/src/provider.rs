@@ -57,7 +57,7 @@ impl SubagentProvider for ClaudeCode {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => Ok(RunResult::aborted()),
-                ended = spoken.to_end() => Ok(result(&name, ended)),
+                ended = spoken.listen() => Ok(result(&name, ended)),
             }
         };
         let release = async move {

@@ -149,7 +149,7 @@ fn s230_what_is_not_configured_is_refused_and_decides_nothing() {
 fn s238_a_denial_of_the_product_is_only_observed() {
     let denied =
         json!({"type": "system", "subtype": "permission_denied", "tool_name": "Write", "message": SECRETS});
-    let (protocol, effects) = heard(PermissionMode::DontAsk, &[denied.clone()]);
+    let (protocol, effects) = heard(PermissionMode::DontAsk, std::slice::from_ref(&denied));
     assert_eq!(effects, []);
     assert_eq!(
         protocol.fact().as_deref(),

@@ -193,3 +193,12 @@ async fn a_product_that_talks_before_it_listens_is_no_deadlock() {
     assert!(length > 300_000, "{length}");
     run.dispose().await.expect("nothing is left");
 }
+
+#[tokio::test]
+async fn a_product_that_never_stops_to_talk_gets_its_answer() {
+    let home = Home::of(&format!(
+        "up; {PERMISSION}; (until [ -e answered ]; do echo '{{}}'; done) & IFS= read -r answer; echo > answered; wait\n\
+         success done"
+    ));
+    assert_eq!(home.result().await.text(), "done");
+}
