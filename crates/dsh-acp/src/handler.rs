@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
-    AgentCapabilities, AuthenticateRequest, AuthenticateResponse, CancelNotification, ClientCapabilities,
-    CloseSessionRequest, CloseSessionResponse, ContentBlock as Block, Implementation, InitializeRequest,
-    InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
-    NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, SessionCapabilities,
-    SessionCloseCapabilities, SessionListCapabilities, SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse, SystemPrompt,
+    AgentCapabilities, CancelNotification, ClientCapabilities, CloseSessionRequest, CloseSessionResponse,
+    ContentBlock as Block, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest,
+    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse, SessionCapabilities, SessionCloseCapabilities, SessionListCapabilities,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SystemPrompt,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, JsonRpcResponse};
@@ -43,10 +42,6 @@ impl Connection {
         InitializeResponse::new(request.protocol_version)
             .agent_capabilities(capabilities)
             .agent_info(Implementation::new("dsh", env!("CARGO_PKG_VERSION")))
-    }
-
-    pub(crate) fn authenticate(&self, _: AuthenticateRequest) -> AuthenticateResponse {
-        AuthenticateResponse::new()
     }
 
     pub(crate) async fn new_session(

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    AuthenticateRequest, CancelNotification, CloseSessionRequest, InitializeRequest, ListSessionsRequest,
-    LoadSessionRequest, NewSessionRequest, PromptRequest, SetSessionConfigOptionRequest,
+    AuthenticateRequest, AuthenticateResponse, CancelNotification, CloseSessionRequest, InitializeRequest,
+    ListSessionsRequest, LoadSessionRequest, NewSessionRequest, PromptRequest, SetSessionConfigOptionRequest,
 };
 use agent_client_protocol::{
     Agent, Channel, Client, Result as Spoken, on_receive_notification, on_receive_request,
@@ -108,7 +108,7 @@ where
 
 /// Runs the SDK until the connection is over and its sessions are closed; what they said last is handed to the writer.
 async fn speak(connection: &Arc<Connection>, wire: Channel, stop: &CancellationToken) -> Spoken<()> {
-    let [c1, c2, c3, c4, c5, c6, c7, c8, c9] = std::array::from_fn(|_| Arc::clone(connection));
+    let [c1, c2, c3, c4, c5, c6, c7, c8] = std::array::from_fn(|_| Arc::clone(connection));
     Agent
         .v1()
         .name("dsh")
@@ -117,56 +117,54 @@ async fn speak(connection: &Arc<Connection>, wire: Channel, stop: &CancellationT
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: AuthenticateRequest, responder, _| {
-                responder.respond(c2.authenticate(request))
-            },
+            async move |_: AuthenticateRequest, responder, _| responder.respond(AuthenticateResponse::new()),
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: NewSessionRequest, responder, editor| {
-                let work = Arc::clone(&c3).new_session(request, editor);
-                c3.spawn("acp session/new", answer(responder, work));
+                let work = Arc::clone(&c2).new_session(request, editor);
+                c2.spawn("acp session/new", answer(responder, work));
                 Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: LoadSessionRequest, responder, editor| {
-                let work = Arc::clone(&c4).load_session(request, editor);
-                c4.spawn("acp session/load", answer(responder, work));
+                let work = Arc::clone(&c3).load_session(request, editor);
+                c3.spawn("acp session/load", answer(responder, work));
                 Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: CloseSessionRequest, responder, _| {
-                let work = Arc::clone(&c5).close_session(request);
-                c5.spawn("acp session/close", answer(responder, work));
+                let work = Arc::clone(&c4).close_session(request);
+                c4.spawn("acp session/close", answer(responder, work));
                 Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: PromptRequest, responder, _| c6.prompt(request, responder),
+            async move |request: PromptRequest, responder, _| c5.prompt(request, responder),
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: SetSessionConfigOptionRequest, responder, _| {
-                responder.respond_with_result(c7.set_config_option(&request))
+                responder.respond_with_result(c6.set_config_option(&request))
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: ListSessionsRequest, responder, _| {
-                let work = Arc::clone(&c9).list_sessions(request);
-                c9.spawn("acp session/list", answer(responder, work));
+                let work = Arc::clone(&c8).list_sessions(request);
+                c8.spawn("acp session/list", answer(responder, work));
                 Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_notification(
             async move |request: CancelNotification, _| {
-                c8.cancel(&request);
+                c7.cancel(&request);
                 Ok(())
             },
             on_receive_notification!(),
