@@ -48,6 +48,7 @@ async fn a_start_that_hangs_holds_up_no_shutdown() {
 async fn a_start_that_comes_within_the_grace_counts() {
     let (never, process) = (CancellationToken::new(), process());
     process.terminate(EndReason::Asked);
+    // sleep: the clock is paused.
     let late = sleep(GRACE - Duration::from_millis(1));
     assert!(started(late, &process, &never, &never, GRACE).await.is_some());
 }
