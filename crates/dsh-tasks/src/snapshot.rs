@@ -99,15 +99,6 @@ impl TaskSnapshot {
         format!("{} [{}] {status} — {}", self.id, self.kind, self.label_line())
     }
 
-    /// Its row in the list of a caller: one that is of somebody who works for the caller says so.
-    pub fn list_line_for(&self, caller: Option<&SessionId>) -> String {
-        let row = self.list_line();
-        match &self.owner {
-            Some(owner) if Some(owner) != caller => format!("{row} (subagent {owner})"),
-            Some(_) | None => row,
-        }
-    }
-
     /// The label as one line of at most 200 characters.
     pub fn label_line(&self) -> String {
         label_line(&self.label)

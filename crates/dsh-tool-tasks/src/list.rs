@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use dsh_agent::Agent;
+use dsh_session::SessionId;
 use dsh_tasks::TaskSnapshot;
 use dsh_tools::{
     Annotations, CallCard, CardKind, Concurrency, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput,
@@ -73,7 +74,7 @@ impl Tool for ListTool {
         let left_out = leave_out_older_ends(&mut tasks);
         let vocabulary = self.control.vocabulary();
         let caller = ctx.caller.as_deref().map(Agent::id);
-        let mut lines: Vec<_> = tasks.iter().map(|task| task.list_line_for(caller)).collect();
+        let mut lines: Vec<_> = tasks.iter().map(|task| row(task, caller)).collect();
         if lines.is_empty() {
             lines.push(vocabulary.empty_list());
         }
@@ -82,6 +83,15 @@ impl Tool for ListTool {
         }
         Ok(ToolOutput::text(lines.join("\n"))
             .value(tasks.iter().map(|task| value::public(task, caller)).collect()))
+    }
+}
+
+/// The row of a task in the list of a caller: one of somebody who works for the caller says whose it is.
+pub(crate) fn row(task: &TaskSnapshot, caller: Option<&SessionId>) -> String {
+    let row = task.list_line();
+    match &task.owner {
+        Some(owner) if Some(owner) != caller => format!("{row} (subagent {owner})"),
+        Some(_) | None => row,
     }
 }
 

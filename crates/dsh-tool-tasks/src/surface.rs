@@ -5,7 +5,7 @@ use dsh_tasks::{AccessError, Kind, TaskId, TaskSnapshot, TaskStatus, Vocabulary}
 use dsh_tools::ToolDefinition;
 
 use crate::output::NO_NEW_OUTPUT;
-use crate::{bounds, notice};
+use crate::{bounds, list, notice};
 
 /// Renders what a model sees as Markdown: the tools given, the assembled guidance, and every form of reply, notice
 /// and refusal that the task tools have. All sentences come from the code that makes them for a model.
@@ -112,7 +112,7 @@ fn lists(vocabulary: Vocabulary, running: &TaskSnapshot, done: &TaskSnapshot) ->
     vec![
         ("Some", rows),
         ("More ended than a list shows", older),
-        ("Of an agent that works for this one", third.list_line_for(None)),
+        ("Of an agent that works for this one", list::row(&third, None)),
         ("None", vocabulary.empty_list()),
     ]
 }
