@@ -18,10 +18,11 @@ fn turns() -> Value {
 
 /// Runs `dsh run` on a terminal of its own, where a person types this.
 async fn typed(room: &Room, answer: &str) -> Ran {
-    typed_to(room, turns(), answer).await
+    typed_to(room, turns(), &[answer]).await
 }
 
-async fn typed_to(room: &Room, turns: Value, answer: &str) -> Ran {
+/// As [`typed`], where each of these is typed once there is one question more.
+async fn typed_to(room: &Room, turns: Value, answers: &[&str]) -> Ran {
     room.script("model.json", turns);
     let script = "script -qefc \"$0 run 'do it' --model scripted:model.json --session s.jsonl >said 2>told\" typescript";
     let mut child = room
@@ -31,10 +32,12 @@ async fn typed_to(room: &Room, turns: Value, answer: &str) -> Ran {
         .spawn()
         .expect("a shell");
     let mut keyboard = child.stdin.take().expect("a keyboard");
-    let asked =
-        || std::fs::read_to_string(room.file("typescript")).is_ok_and(|shown| shown.contains("[y/N]"));
-    dsh_testkit::eventually("the question is there", asked).await;
-    keyboard.write_all(answer.as_bytes()).await.expect("it is typed");
+    for (before, answer) in answers.iter().enumerate() {
+        let shown = || std::fs::read_to_string(room.file("typescript")).unwrap_or_default();
+        let asked = || shown().matches("[y/N]").count() > before;
+        dsh_testkit::eventually("the question is there", asked).await;
+        keyboard.write_all(answer.as_bytes()).await.expect("it is typed");
+    }
     let output = child.wait_with_output().await.expect("it ends");
     Ran::from(output)
 }
@@ -76,12 +79,27 @@ async fn a_command_elsewhere_is_asked_for_with_its_place() {
     let here = room.work();
     let here = here.to_str().expect("text");
     let turns = json!([call("sub\u{202e}dir"), call(here), call("./"), {"text": "Over."}]);
-    typed_to(&room, turns, "y\ny\ny\n").await;
+    typed_to(&room, turns, &["y\n", "y\n", "y\n"]).await;
     let shown = std::fs::read_to_string(room.file("typescript")).expect("what was shown");
     let place = format!("dsh: run bash: true\r\ndsh: in {here}/sub\\u{{202e}}dir\r\ndsh: allow it?");
     assert!(shown.contains(&place), "{shown:?}");
     let places = shown.matches("dsh: in ").count();
     assert_eq!(places, 1, "the session's own directory is not told: {shown:?}");
+    room.assert_empty();
+}
+
+#[tokio::test]
+async fn what_was_typed_before_a_question_does_not_answer_it() {
+    let room = Room::new();
+    asking(&room);
+    let call = |file: &str| {
+        let command = json!({"command": format!("touch {file}"), "description": "Do it"});
+        json!({"tool_calls": [{"name": "bash", "arguments": command}]})
+    };
+    let turns = json!([call("one"), call("two"), {"text": "Over."}]);
+    typed_to(&room, turns, &["y\ny\n", "n\n"]).await;
+    assert!(room.file("one").exists());
+    assert!(!room.file("two").exists(), "{}", log(&room));
     room.assert_empty();
 }
 

@@ -13,6 +13,7 @@ use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use dsh_output::visible_line;
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -266,6 +267,8 @@ impl Terminal {
 
 fn write_question(text: &str) -> io::Result<File> {
     let mut terminal = File::options().read(true).write(true).open(TERMINAL)?;
+    // What was typed until now answers something else: nobody has read the question.
+    tcflush(&terminal, QueueSelector::IFlush)?;
     terminal.write_all(text.as_bytes())?;
     Ok(terminal)
 }
