@@ -110,8 +110,8 @@ impl Link {
                     None => std::future::pending().await,
                 }
             };
+            // In no fixed order: who never stops to talk is answered all the same, its log is read, and its end comes.
             tokio::select! {
-                biased;
                 line = self.frames.next(), if self.frames_open => match line {
                     Ok(Some(line)) => return Heard::Line(line),
                     Ok(None) => self.frames_open = false,

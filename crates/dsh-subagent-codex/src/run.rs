@@ -184,6 +184,7 @@ async fn settled(link: &mut Link, turn: &mut Turn, end: End) -> End {
     tokio::pin!(over);
     loop {
         tokio::select! {
+            // What is there comes first. Who never stops to talk is cut off by the runtime, which lets nobody read for ever.
             biased;
             heard = link.next() => match heard {
                 Heard::End => break,

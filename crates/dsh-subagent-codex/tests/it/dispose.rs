@@ -9,17 +9,24 @@ use crate::played::Room;
 
 #[tokio::test]
 async fn s188_a_cancelled_run_is_aborted_at_once_and_its_turn_interrupted() {
-    let room = Room::new("begin; message 'so far'; echo > said; listen; echo > closed; sleep 600");
+    // Its question is answered when all before it was heard.
+    let asks = r#"{"id":7,"method":"item/tool/requestUserInput","params":{"threadId":"thread-1","turnId":"turn-1"}}"#;
+    let room = Room::new(&format!(
+        "begin; message 'so far'; say '{asks}'; hear; echo > said; listen; echo > closed; sleep 600"
+    ));
     let token = CancellationToken::new();
     let started = room.subagents.start("codex", room.request(&token)).await;
     let run = started.expect("it starts");
     room.made("said").await;
     token.cancel();
     let result = run.result().await.expect("a result");
-    assert_eq!((&result.stop, &result.diagnostic), (&StopReason::Aborted, &None));
+    assert_eq!(
+        (result.text(), &result.stop, &result.diagnostic),
+        ("so far".to_owned(), &StopReason::Aborted, &None)
+    );
     room.made("closed").await;
     assert_eq!(
-        room.heard()[4],
+        room.heard()[5],
         json!({"jsonrpc": "2.0", "id": 4, "method": "turn/interrupt", "params": {
             "threadId": "thread-1", "turnId": "turn-1"
         }})

@@ -98,14 +98,16 @@ async fn s192_who_stops_to_talk_and_lives_has_the_grace() {
 
 #[tokio::test]
 async fn s192_what_it_started_and_left_with_its_pipes_does_not_hold_the_result() {
-    let room = Room::bare("begin; sleep 600 & exit 9");
-    room.install(CodexConfig {
-        dispose_grace_ms: 30.0,
-        ..CodexConfig::default()
-    });
-    let result = room.run().await;
-    let first = line("stage: process; category: process-exit; exit code: 9");
-    assert_eq!(diagnostic(&result), first);
+    for left in ["sleep 600", "while :; do say '{}'; done"] {
+        let room = Room::bare(&format!("begin; ({left}) & exit 9"));
+        room.install(CodexConfig {
+            dispose_grace_ms: 30.0,
+            ..CodexConfig::default()
+        });
+        let result = room.run().await;
+        let first = line("stage: process; category: process-exit; exit code: 9");
+        assert_eq!(diagnostic(&result), first, "{left}");
+    }
 }
 
 #[tokio::test]

@@ -148,3 +148,14 @@ async fn s179_a_request_that_nobody_can_answer_is_refused_and_fails_the_run() {
         (&json!(7), &json!(-32603))
     );
 }
+
+#[tokio::test]
+async fn an_app_server_that_never_stops_to_talk_gets_its_answer_and_its_log_is_read() {
+    let asks = r#"{"id":7,"method":"item/tool/requestUserInput","params":{"threadId":"thread-1","turnId":"turn-1"}}"#;
+    // Its log is more than a pipe holds.
+    let room = Room::new(&format!(
+        "begin; (until [ -e answered ]; do say '{{}}'; done) & say '{asks}'; hear\n\
+         head -c 300000 /dev/zero | tr '\\0' x >&2; echo > answered; wait; message done; completed; listen"
+    ));
+    assert_eq!(room.run().await.text(), "done");
+}
