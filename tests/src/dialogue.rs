@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::server::DEADLINE;
+/// How long a child may take for what it is waited for. Products are large programs: where many start at once, one may be
+/// silent for half a minute before it says its first word.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running child with pipes at its stdin and stdout. Dropping it kills the child.
 #[derive(Debug)]
@@ -69,7 +71,8 @@ impl Dialogue {
             let silent = self.last.elapsed();
             let heard: Vec<String> = self.heard.iter().map(Value::to_string).collect();
             panic!(
-                "no {what}; silent for {silent:?} after {heard:#?}\n{}",
+                "no {what}; silent for {silent:?} after {heard:#?}\n{}\n{}",
+                self.state(),
                 self.log()
             )
         })
@@ -109,6 +112,21 @@ impl Dialogue {
     /// What it wrote to stderr.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Whether it waits or works, and how long it has worked: a child that is stuck differs from one that gets no turn.
+    fn state(&self) -> String {
+        let Some(pid) = self.child.id() else {
+            return "it was waited for".to_owned();
+        };
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        let status = read("status");
+        let told = status
+            .lines()
+            .filter(|line| line.starts_with("State") || line.contains("ctxt_switches"));
+        // Nanoseconds on a processor, and waiting for one.
+        let times = format!("schedstat: {}", read("schedstat").trim());
+        told.chain([times.as_str()]).collect::<Vec<_>>().join("; ")
     }
 
     async fn next(&mut self) -> Option<Value> {

@@ -204,6 +204,8 @@ async fn answer(mut stream: TcpStream, shared: Arc<Shared>) {
             _ = http::refuse(&mut stream, *status, message).await;
             return;
         }
+        // Cut where it stands.
+        Turn::Error(..) => return,
         Turn::Redirect(url) => {
             _ = http::redirect(&mut stream, url).await;
             return;
@@ -212,6 +214,6 @@ async fn answer(mut stream: TcpStream, shared: Arc<Shared>) {
     }
     let events = shared.wire.events(&turn, &request);
     if begun || http::begin_events(&mut stream).await.is_ok() {
-        _ = http::send(&mut stream, &events).await;
+        _ = http::finish_events(&mut stream, &events).await;
     }
 }

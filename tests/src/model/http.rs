@@ -38,10 +38,20 @@ pub(super) async fn read(stream: &mut TcpStream) -> io::Result<Request> {
     })
 }
 
-/// Begins a stream of events; it ends with the connection.
+/// Begins a stream of events, in chunks: who reads it need not see the connection close to know that it is whole.
 pub(super) async fn begin_events(stream: &mut TcpStream) -> io::Result<()> {
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\
+                connection: close\r\n\r\n";
     send(stream, head).await
+}
+
+/// Sends the events of a stream that was begun, and its end.
+pub(super) async fn finish_events(stream: &mut TcpStream, events: &str) -> io::Result<()> {
+    // An empty chunk would be the end itself.
+    if !events.is_empty() {
+        send(stream, &format!("{:x}\r\n{events}\r\n", events.len())).await?;
+    }
+    send(stream, "0\r\n\r\n").await
 }
 
 /// Answers with an error in the form that both wires have.
@@ -63,7 +73,7 @@ pub(super) async fn redirect(stream: &mut TcpStream, url: &str) -> io::Result<()
 }
 
 /// Sends text as it is.
-pub(super) async fn send(stream: &mut TcpStream, text: &str) -> io::Result<()> {
+async fn send(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     stream.write_all(text.as_bytes()).await?;
     stream.flush().await
 }
