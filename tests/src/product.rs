@@ -5,6 +5,7 @@
 
 pub mod claude;
 pub mod codex;
+pub mod subagent;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

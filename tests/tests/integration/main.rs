@@ -42,5 +42,6 @@ mod run_models;
 mod run_sessions;
 mod run_signals;
 mod run_terminal;
+mod subagent_acp;
 mod subagent_claude_code;
 mod subagent_codex;
