@@ -146,6 +146,11 @@ impl Link {
         self.exit.or_else(|| self.product.exited())
     }
 
+    /// Whether its end has begun: [`End`](Heard::End) comes within the grace.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closes.is_some()
+    }
+
     /// What went wrong with the pipes, once.
     pub(crate) fn fault(&mut self) -> Option<BoxError> {
         self.fault.take()

@@ -171,17 +171,18 @@ fn silence(link: &mut Link, turn: &Turn) -> End {
 }
 
 /// Hears what came together with the end: a request that nobody can answer takes an answer away, and a failure is told
-/// with what is known of it.
+/// with what is known of it. Where the app server has stopped to talk, its exit is waited for.
 async fn settled(link: &mut Link, turn: &mut Turn, end: End) -> End {
     let answered = matches!(end, End::Answered(_));
-    let over = async {
+    let moment = async {
         if answered {
             yield_now().await;
         } else {
             sleep(SETTLING).await;
         }
     };
-    tokio::pin!(over);
+    tokio::pin!(moment);
+    let mut exiting = false;
     loop {
         tokio::select! {
             // What is there comes first. Who never stops to talk is cut off by the runtime, which lets nobody read for ever.
@@ -190,7 +191,12 @@ async fn settled(link: &mut Link, turn: &mut Turn, end: End) -> End {
                 Heard::End => break,
                 heard @ (Heard::Line(_) | Heard::Sign(_)) => take(link, turn, heard),
             },
-            () = &mut over => break,
+            () = &mut moment, if !exiting => {
+                exiting = !answered && link.is_closing();
+                if !exiting {
+                    break;
+                }
+            }
         }
     }
     turn.end().unwrap_or(end)

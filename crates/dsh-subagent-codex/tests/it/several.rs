@@ -16,7 +16,7 @@ async fn s154_two_providers_have_an_environment_and_a_life_of_their_own() {
     );
     let named = |name: &str| CodexConfig {
         provider_name: name.to_owned(),
-        env: BTreeMap::from([("NAME".to_owned(), Some(name.to_owned()))]),
+        env: BTreeMap::from([("NAME".to_owned(), name.into())]),
         ..CodexConfig::default()
     };
     let first = room.install(named("first"));
