@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use dsh_llm::{CallId, Chunk, FinishReason, ModelError, Usage};
 
 use crate::failure::Reporter;
-use crate::wire::{CallDelta, Choice, Delta, Event};
+use crate::wire::{self, CallDelta, Choice, Content, Delta, Event};
 
 /// The most bytes of text, reasoning and calls in one answer: what no model writes is a flood.
 pub(crate) const MAX_ANSWER: usize = 32 << 20;
@@ -87,9 +87,8 @@ impl Answer {
                 self.choice(choice, out)?;
             }
         }
-        if let Some(counts) = event.usage {
-            self.usage = Some(counts.into());
-        }
+        let usage = event.usage.as_ref().and_then(wire::usage);
+        self.usage = usage.or(self.usage);
         if self.size > MAX_ANSWER {
             let what = format_args!("the answer is longer than {MAX_ANSWER} bytes");
             return Err(self.reporter.passing("MALFORMED_RESPONSE", what));
@@ -144,7 +143,8 @@ impl Answer {
             self.size += text.len();
             out.push_back(Chunk::ReasoningDelta { index, text });
         }
-        let texts = [delta.content, delta.refusal].into_iter().flatten();
+        let content = delta.content.map(Content::into_text);
+        let texts = [content, delta.refusal].into_iter().flatten();
         for text in texts.filter(|text| !text.is_empty()) {
             let index = self.text.map_or_else(|| self.begin(), Ok)?;
             self.text = Some(index);
@@ -158,10 +158,10 @@ impl Answer {
     }
 
     fn call(&mut self, delta: CallDelta, out: &mut VecDeque<Chunk>) -> Result<(), ModelError> {
-        let function = delta.function.unwrap_or_default();
+        let mut function = delta.function.unwrap_or_default();
+        let arguments = function.take_arguments();
         let id = delta.id.filter(|id| !id.is_empty());
         let name = function.name.filter(|name| !name.is_empty());
-        let arguments = function.arguments.unwrap_or_default();
         let known = self.known_call(delta.index, id.as_deref(), name.as_deref());
         let position = match known {
             Some(position) => position,

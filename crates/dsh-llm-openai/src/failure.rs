@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::Secret;
 use crate::connect::chain;
+use crate::wire::is_blank;
 
 /// The most characters of what a provider says.
 const MAX_TOLD: usize = 500;
@@ -113,7 +114,7 @@ impl Reporter {
     /// The provider answered with a success that is no stream.
     pub(crate) fn no_stream(&self, kind: &str, body: &[u8]) -> ModelError {
         if let Ok(event) = serde_json::from_slice::<Value>(body)
-            && event.get("error").is_some_and(|error| !error.is_null())
+            && event.get("error").is_some_and(|error| !is_blank(error))
         {
             return self.reported(&event);
         }
@@ -127,9 +128,10 @@ impl Reporter {
     pub(crate) fn trim_cut_key(&self, text: &mut Vec<u8>) {
         let Some(key) = &self.key else { return };
         let key = key.expose().as_bytes();
-        let cut = (1..key.len())
-            .rev()
-            .find(|length| text.ends_with(&key[..*length]));
+        let cut = (1..key.len()).rev().find(|length| {
+            let end = text.len().checked_sub(*length);
+            end.is_some_and(|end| text[end..].eq_ignore_ascii_case(&key[..*length]))
+        });
         text.truncate(text.len() - cut.unwrap_or_default());
     }
 }
@@ -218,8 +220,9 @@ fn status_in(event: &Value) -> Option<u16> {
 /// Seconds, or a date. A date in the past asks for no wait.
 fn retry_after(value: &HeaderValue) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Too many digits are still a wish, which has its bound elsewhere.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let date = httpdate::parse_http_date(text).ok()?;
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())

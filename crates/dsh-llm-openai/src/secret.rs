@@ -20,9 +20,20 @@ impl Secret {
         &self.0
     }
 
-    /// `text` without the key in it.
+    /// `text` without the key in it, in whatever case: what handles text on its way may have changed that.
     pub(crate) fn hidden_in(&self, text: &str) -> String {
-        text.replace(&*self.0, "[key]")
+        let key = self.0.to_ascii_lowercase();
+        // Of the same length: a place in one is a place in the other.
+        let lower = text.to_ascii_lowercase();
+        let mut hidden = String::with_capacity(text.len());
+        let mut end = 0;
+        for (place, found) in lower.match_indices(&key).filter(|(_, found)| !found.is_empty()) {
+            hidden.push_str(&text[end..place]);
+            hidden.push_str("[key]");
+            end = place + found.len();
+        }
+        hidden.push_str(&text[end..]);
+        hidden
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 #[derive(Debug, Deserialize)]
 pub(crate) struct Event {
     pub(crate) choices: Option<Vec<Choice>>,
-    pub(crate) usage: Option<Counts>,
+    pub(crate) usage: Option<Value>,
     pub(crate) error: Option<Value>,
     pub(crate) object: Option<String>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Choice {
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Delta {
-    pub(crate) content: Option<String>,
+    pub(crate) content: Option<Content>,
     pub(crate) refusal: Option<String>,
     pub(crate) reasoning_content: Option<String>,
     /// What some providers call it, a few of them beside the other name.
@@ -39,27 +39,28 @@ pub(crate) struct CallDelta {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct FunctionDelta {
     pub(crate) name: Option<String>,
-    pub(crate) arguments: Option<String>,
+    pub(crate) arguments: Option<Value>,
 }
 
-/// Counts of tokens, cached ones counted with the others.
+/// Text, which some servers send as they take it: in parts.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Counts {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    prompt_cache_hit_tokens: Option<u64>,
-    prompt_tokens_details: Option<Details>,
+#[serde(untagged)]
+pub(crate) enum Content {
+    Text(String),
+    Parts(Vec<Part>),
 }
 
+/// What has no text is of a kind that was not asked for.
 #[derive(Debug, Deserialize)]
-struct Details {
-    cached_tokens: Option<u64>,
+pub(crate) struct Part {
+    text: Option<String>,
 }
 
 impl Event {
     /// Whether it reports a failure.
     pub(crate) fn is_failure(&self) -> bool {
-        self.error.is_some() || self.object.as_deref() == Some("error")
+        let reported = self.error.as_ref().is_some_and(|error| !is_blank(error));
+        reported || self.object.as_deref() == Some("error")
     }
 }
 
@@ -74,18 +75,59 @@ impl Delta {
     }
 }
 
-impl From<Counts> for Usage {
-    fn from(counts: Counts) -> Self {
-        let details = counts
-            .prompt_tokens_details
-            .and_then(|details| details.cached_tokens);
-        let prompt = counts.prompt_tokens.unwrap_or_default();
-        let cached = counts.prompt_cache_hit_tokens.or(details).unwrap_or_default();
-        let cached = cached.min(prompt);
-        Self {
-            input_tokens: prompt - cached,
-            cache_read_tokens: cached,
-            output_tokens: counts.completion_tokens.unwrap_or_default(),
+impl FunctionDelta {
+    /// The arguments as text: some servers send them whole, as the value that the text would be of.
+    pub(crate) fn take_arguments(&mut self) -> String {
+        match self.arguments.take() {
+            None => String::new(),
+            Some(Value::String(text)) => text,
+            Some(value) => value.to_string(),
         }
     }
+}
+
+impl Content {
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+        }
+    }
+}
+
+/// Whether a value says nothing: servers have a field of each kind for what did not happen.
+pub(crate) fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(happened) => !happened,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.iter().all(is_blank),
+        Value::Object(fields) => fields.values().all(is_blank),
+    }
+}
+
+/// The counts of tokens in a value, cached ones told from the others; nothing if it has none. What is no count is none:
+/// an answer is not worth less for it.
+pub(crate) fn usage(value: &Value) -> Option<Usage> {
+    let prompt = count(&value["prompt_tokens"]);
+    let completion = count(&value["completion_tokens"]);
+    if prompt.or(completion).is_none() {
+        return None;
+    }
+    let details = || count(&value["prompt_tokens_details"]["cached_tokens"]);
+    let prompt = prompt.unwrap_or_default();
+    let cached = count(&value["prompt_cache_hit_tokens"]).or_else(details);
+    let cached = cached.unwrap_or_default().min(prompt);
+    Some(Usage {
+        input_tokens: prompt - cached,
+        cache_read_tokens: cached,
+        output_tokens: completion.unwrap_or_default(),
+    })
+}
+
+/// A count, at most the greatest that there is.
+fn count(value: &Value) -> Option<u64> {
+    let beyond = || value.as_f64().filter(|number| *number >= u64::MAX as f64);
+    value.as_u64().or_else(|| beyond().map(|_| u64::MAX))
 }

@@ -228,6 +228,90 @@ fn usage_is_disjoint_and_comes_once_before_the_finish() {
 }
 
 #[test]
+fn odd_counts_cost_no_answer() {
+    let counted = |prompt: Value, completion: Value| {
+        let usage = json!({"prompt_tokens": prompt, "completion_tokens": completion});
+        let events = [
+            delta(json!({"content": "good"})),
+            finish("stop"),
+            json!({"choices": [], "usage": usage}),
+        ];
+        let (chunks, end) = chunks(&events);
+        assert_eq!(end, Ok(()), "{usage}");
+        chunks.into_iter().find_map(|chunk| match chunk {
+            Chunk::Usage(usage) => Some((usage.input_tokens, usage.output_tokens)),
+            _ => None,
+        })
+    };
+    for odd in [
+        json!(-1),
+        json!(1.5),
+        json!("12"),
+        json!([]),
+        json!({}),
+        json!(true),
+    ] {
+        assert_eq!(counted(odd.clone(), json!(4)), Some((0, 4)), "{odd}");
+        assert_eq!(counted(odd.clone(), odd), None);
+    }
+    let beyond: Value = serde_json::from_str("18446744073709551616").unwrap();
+    assert_eq!(counted(beyond.clone(), beyond), Some((u64::MAX, u64::MAX)));
+    for usage in [json!([]), json!("none"), json!(7), json!({})] {
+        let counts = json!({"choices": [], "usage": {"prompt_tokens": 1}});
+        let odd = json!({"choices": [], "usage": usage});
+        let (chunks, end) = chunks(&[finish("stop"), counts, odd]);
+        assert_eq!(end, Ok(()));
+        assert!(matches!(&chunks[0], Chunk::Usage(usage) if usage.input_tokens == 1));
+    }
+}
+
+#[test]
+fn an_error_that_says_nothing_is_none() {
+    let blanks = [
+        json!(""),
+        json!({}),
+        json!([]),
+        json!(false),
+        json!({"code": 0, "message": ""}),
+    ];
+    for blank in blanks {
+        let mut good = delta(json!({"content": "good"}));
+        good["error"] = blank;
+        let (content, _) = assembled(&[good, finish("stop")]);
+        assert_eq!(content, [AssistantBlock::Text { text: "good".into() }]);
+    }
+    let mut bad = delta(json!({"content": "good"}));
+    bad["error"] = json!({"code": 0, "message": "overloaded"});
+    assert!(chunks(&[bad, finish("stop")]).1.is_err());
+}
+
+#[test]
+fn text_in_parts_is_text() {
+    let parts = json!([{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]);
+    let events = [
+        delta(json!({"content": parts})),
+        delta(json!({"content": []})),
+        finish("stop"),
+    ];
+    assert_eq!(assembled(&events).0, [AssistantBlock::Text { text: "ab".into() }]);
+}
+
+#[test]
+fn arguments_that_come_as_their_value_are_text_again() {
+    let of = |arguments: Value| {
+        let function = json!({"name": "run", "arguments": arguments});
+        let events = [
+            calls(json!([{"index": 0, "id": "a", "function": function}])),
+            finish("tool_calls"),
+        ];
+        assembled(&events).0
+    };
+    assert_eq!(of(json!({"n": 1})), [call("a", "run", "{\"n\":1}")]);
+    assert_eq!(of(json!("{}")), [call("a", "run", "{}")]);
+    assert_eq!(of(Value::Null), [call("a", "run", "")]);
+}
+
+#[test]
 fn without_a_reason_it_is_cut() {
     let (chunks, end) = chunks(&[delta(json!({"content": "a"}))]);
     assert_eq!(chunks.len(), 1, "what came is given");

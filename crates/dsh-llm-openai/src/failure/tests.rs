@@ -85,6 +85,7 @@ fn the_key_is_hidden_also_when_it_is_echoed() {
         r#"{"error":{"message":"\u0073k-1234"}}"#,
         "sk-1234",
         r#"{"sk-1234":1}"#,
+        "an é before SK-1234 and Sk-1234",
     ] {
         let message = refused(401, body).message;
         assert!(!message.contains("1234"), "{message}");
@@ -124,6 +125,7 @@ fn the_provider_says_when_to_come_back() {
         after: Some(Duration::from_secs(seconds)),
     };
     assert_eq!(after(429, "7"), later(7));
+    assert_eq!(after(429, "99999999999999999999999"), later(u64::MAX));
     assert_eq!(after(503, " 0 "), later(0));
     assert_eq!(after(429, "Wed, 21 Oct 2015 07:28:00 GMT"), later(0));
     assert_eq!(after(429, "soon"), Retry::Later { after: None });
