@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dsh_subagent_process::Variable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +33,9 @@ pub struct AcpConfig {
     /// What is answered when it wants to be allowed something.
     #[serde(default)]
     pub permission: Permission,
-    /// Variables over the program's own scrubbed environment.
+    /// Variables over the program's own scrubbed environment; `false` removes one.
     #[serde(default)]
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, Variable>,
     /// How long it has to end by itself when its input has ended, in milliseconds.
     #[serde(default = "eof_grace_ms")]
     pub dispose_eof_grace_ms: f64,

@@ -76,5 +76,6 @@ mod wire;
 mod failure;
 
 pub use config::{AcpConfig, Permission};
+pub use dsh_subagent_process::Variable;
 pub use error::{ConfigError, ConfigErrors, InstallError};
 pub use service::{Deps, install};

@@ -31,11 +31,7 @@ pub struct Deps {
 /// An [`InstallError`]: the configuration cannot be used, or the name is taken. Nothing is offered then.
 pub fn install(scope: &Scope, deps: Deps, config: AcpConfig) -> Result<EffectHandle, InstallError> {
     let cwd = config.resolve()?;
-    let configured = config.env.iter();
-    let env = overlay(
-        &deps.ambient,
-        configured.map(|(name, value)| (name.as_str(), Some(value.as_str()))),
-    );
+    let env = overlay(&deps.ambient, &config.env);
     let acp = Acp {
         name: config.provider_name.clone(),
         command: config.command.clone().into(),

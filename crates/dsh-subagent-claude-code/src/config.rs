@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dsh_subagent_process::Variable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +27,8 @@ pub struct ClaudeCodeConfig {
     /// The native `claude` program, by its absolute path; without it, what the environment variable `DSH_CLAUDE_CODE` names.
     /// It is never looked for on the `PATH`.
     pub program: Option<PathBuf>,
-    /// Variables over the program's own scrubbed environment; one without a value is removed.
-    pub env: BTreeMap<String, Option<String>>,
+    /// Variables over the program's own scrubbed environment; `false` removes one.
+    pub env: BTreeMap<String, Variable>,
     /// What Claude Code may do without anybody who could be asked.
     pub permission_mode: PermissionMode,
     /// How long Claude Code has between the request to end and the kill, in milliseconds, and how long its exit is waited

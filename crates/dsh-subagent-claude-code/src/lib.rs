@@ -93,5 +93,6 @@ mod failure;
 mod error;
 
 pub use config::{ClaudeCodeConfig, PROGRAM_VARIABLE, PermissionMode};
+pub use dsh_subagent_process::Variable;
 pub use error::{ConfigError, ConfigErrors, InstallError};
 pub use service::{Deps, install};

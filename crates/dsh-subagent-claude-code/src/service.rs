@@ -31,11 +31,7 @@ pub struct Deps {
 /// An [`InstallError`]; nothing is offered then.
 pub fn install(scope: &Scope, deps: Deps, config: ClaudeCodeConfig) -> Result<EffectHandle, InstallError> {
     let program = config.resolve(std::env::var_os(PROGRAM_VARIABLE))?;
-    let configured = config.env.iter();
-    let env = overlay(
-        &deps.ambient,
-        configured.map(|(name, value)| (name.as_str(), value.as_deref())),
-    );
+    let env = overlay(&deps.ambient, &config.env);
     let provider = ClaudeCode {
         name: config.provider_name.clone(),
         launcher: deps.launcher,

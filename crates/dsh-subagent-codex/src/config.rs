@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dsh_subagent_process::Variable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +26,8 @@ pub struct CodexConfig {
     /// The native `codex` program, by its absolute path; without it, what the environment variable `DSH_CODEX` names. It is
     /// never looked for on the `PATH`.
     pub program: Option<PathBuf>,
-    /// Variables over the program's own scrubbed environment; one without a value is removed.
-    pub env: BTreeMap<String, Option<String>>,
+    /// Variables over the program's own scrubbed environment; `false` removes one.
+    pub env: BTreeMap<String, Variable>,
     /// What Codex may do without anybody who could be asked.
     pub permission_mode: PermissionMode,
     /// How long Codex has between the request to end and the kill, in milliseconds, and how long its exit is waited for when
@@ -197,7 +198,7 @@ mod tests {
         let config = CodexConfig {
             provider_name: String::new(),
             program: Some("codex".into()),
-            env: BTreeMap::from([("A=B".to_owned(), None)]),
+            env: BTreeMap::from([("A=B".to_owned(), Variable::Removed)]),
             dispose_grace_ms: 0.0,
             ..CodexConfig::default()
         };

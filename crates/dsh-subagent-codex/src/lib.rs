@@ -85,6 +85,7 @@ mod failure;
 mod permission;
 
 pub use config::{CodexConfig, PROGRAM_VARIABLE, PermissionMode};
+pub use dsh_subagent_process::Variable;
 pub use error::{ConfigError, ConfigErrors, InstallError};
 pub use service::{Deps, install};
 

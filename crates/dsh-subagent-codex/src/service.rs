@@ -32,12 +32,8 @@ pub struct Deps {
 pub fn install(scope: &Scope, deps: Deps, config: CodexConfig) -> Result<EffectHandle, InstallError> {
     let program = config.resolve(std::env::var_os(PROGRAM_VARIABLE))?;
     let grace = config.grace();
-    let configured = config
-        .env
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_deref()));
     let codex = Codex {
-        env: overlay(&deps.ambient, configured),
+        env: overlay(&deps.ambient, &config.env),
         name: config.provider_name.clone(),
         program,
         mode: config.permission_mode,

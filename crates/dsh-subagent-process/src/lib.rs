@@ -39,7 +39,7 @@ mod lines;
 mod log;
 mod product;
 
-pub use environment::overlay;
+pub use environment::{Variable, overlay};
 pub use lines::{JsonLines, LineError, Lines, MAX_LINE_BYTES};
 pub use log::{LogLines, log_lines};
 pub use product::{Product, ProductSpec, ReleaseError, Streams};

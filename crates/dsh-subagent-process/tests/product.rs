@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dsh_subagent_process::{
-    JsonLines, LineError, Lines, LogLines, MAX_LINE_BYTES, Product, ProductSpec, Streams, log_lines, overlay,
+    JsonLines, LineError, Lines, LogLines, MAX_LINE_BYTES, Product, ProductSpec, Streams, log_lines,
 };
 use dsh_subprocess::Launcher;
 use dsh_testkit::LogCapture;
@@ -138,11 +138,4 @@ async fn what_it_writes_for_people_comes_in_chunks_and_is_logged_in_lines() {
         "{of_it:?}"
     );
     product.release().await.expect("nothing is left");
-}
-
-#[test]
-fn a_configured_variable_wins_and_nothing_removes_one() {
-    let ambient = [("A".into(), "1".into()), ("B".into(), "2".into())];
-    let env = overlay(&ambient, [("A", Some("3")), ("B", None), ("C", Some("4"))]);
-    assert_eq!(env, [("A".into(), "3".into()), ("C".into(), "4".into())]);
 }

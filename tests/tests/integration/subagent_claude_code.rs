@@ -8,7 +8,7 @@ use dsh_agent::{AgentHandle, AgentRegistry, AgentSpec};
 use dsh_scope::{EffectHandle, Scope};
 use dsh_session::SessionId;
 use dsh_subagent::{Run, RunResult, StartError, StartRequest, StopReason, SubagentRegistry};
-use dsh_subagent_claude_code::{ClaudeCodeConfig, Deps, PermissionMode, install};
+use dsh_subagent_claude_code::{ClaudeCodeConfig, Deps, PermissionMode, Variable, install};
 use dsh_subprocess::{GuardConfig, Launcher};
 use dsh_testkit::process::{is_gone, read_pid};
 use dsh_testkit::{Gate, eventually_within};
@@ -76,7 +76,7 @@ impl Parent {
             .iter()
             .map(|(name, value)| (name.as_str(), Some(value.as_str())));
         let env = own.chain(variables);
-        let env = env.map(|(name, value)| (name.to_owned(), value.map(str::to_owned)));
+        let env = env.map(|(name, value)| (name.to_owned(), value.map_or(Variable::Removed, Variable::from)));
         let config = ClaudeCodeConfig {
             provider_name: name.to_owned(),
             program: Some(product.program().to_owned()),

@@ -84,7 +84,7 @@ impl Delegating {
             provider_name: name.to_owned(),
             program: Some(product.program().to_owned()),
             env: env
-                .map(|(name, value)| (name.clone(), Some(value.clone())))
+                .map(|(name, value)| (name.clone(), value.clone().into()))
                 .collect(),
             permission_mode: mode,
             ..CodexConfig::default()

@@ -68,7 +68,7 @@ fn acp_all_that_is_wrong_is_told_at_once() {
     let config = AcpConfig {
         provider_name: String::new(),
         cwd: Some(PathBuf::new()),
-        env: BTreeMap::from([("A=B".to_owned(), String::new())]),
+        env: BTreeMap::from([("A=B".to_owned(), Variable::Removed)]),
         ..AcpConfig::new("bin/agent")
     };
     assert_eq!(

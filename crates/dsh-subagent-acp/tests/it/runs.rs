@@ -143,8 +143,8 @@ async fn acp_it_works_where_its_parent_does_unless_it_is_configured_and_with_the
     std::fs::create_dir(&elsewhere).expect("a directory");
     let path = |path: &std::path::Path| path.to_string_lossy().into_owned();
     let env = [
-        ("COLOUR".to_owned(), "red".to_owned()),
-        ("PATH".to_owned(), "/bin".to_owned()),
+        ("COLOUR".to_owned(), "red".into()),
+        ("PATH".to_owned(), "/bin".into()),
     ];
     host.install(AcpConfig {
         env: env.into(),

@@ -66,7 +66,7 @@ fn all_that_is_wrong_is_told_at_once() {
     let config = ClaudeCodeConfig {
         provider_name: String::new(),
         program: Some("claude".into()),
-        env: BTreeMap::from([("A=B".to_owned(), None)]),
+        env: BTreeMap::from([("A=B".to_owned(), Variable::Removed)]),
         dispose_grace_ms: 0.0,
         ..ClaudeCodeConfig::default()
     };

@@ -28,7 +28,7 @@ async fn s219_two_instances_have_their_own_environment_and_one_outlives_the_othe
     let home = Home::new();
     let named = |name: &str, script: &str| ClaudeCodeConfig {
         provider_name: name.to_owned(),
-        env: BTreeMap::from([("WHO".to_owned(), Some(name.to_owned()))]),
+        env: BTreeMap::from([("WHO".to_owned(), name.into())]),
         ..home.config(script)
     };
     let one = named("one", "up; echo $WHO > who-one; until_made never");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::pin::pin;
 
-use dsh_subagent_claude_code::{ClaudeCodeConfig, PermissionMode};
+use dsh_subagent_claude_code::{ClaudeCodeConfig, PermissionMode, Variable};
 use dsh_testkit::LogCapture;
 
 use crate::support::{ABORTED, Home, line, task_of};
@@ -25,9 +25,9 @@ async fn s225_the_product_gets_its_arguments_directory_environment_and_task() {
     let config = ClaudeCodeConfig {
         permission_mode: PermissionMode::Plan,
         env: BTreeMap::from([
-            ("AMBIENT".to_owned(), Some("configured".to_owned())),
-            ("REMOVED".to_owned(), None),
-            ("ADDED".to_owned(), Some("added".to_owned())),
+            ("AMBIENT".to_owned(), "configured".into()),
+            ("REMOVED".to_owned(), Variable::Removed),
+            ("ADDED".to_owned(), "added".into()),
         ]),
         ..home.config(script)
     };
