@@ -15,7 +15,7 @@ async fn s187_a_process_a_thread_a_published_run_a_turn_an_answer() {
     let mut deps = room.deps();
     deps.ambient.push(("GONE".into(), "x".into()));
     let config = json!({
-        "program": "/bin/sh", "env": {"OWN": "own", "AMBIENT": "overlaid", "GONE": null}
+        "program": "/bin/sh", "env": {"OWN": "own", "AMBIENT": "overlaid", "GONE": false}
     });
     let config = serde_json::from_value(config).expect("a configuration");
     dsh_subagent_codex::install(&room.scope, deps, config).expect("it can be installed");
