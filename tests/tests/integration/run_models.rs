@@ -77,7 +77,15 @@ async fn a_real_conversation_with_a_task_and_its_notice() {
     let tools: Vec<_> = tools
         .filter_map(|tool| tool["function"]["name"].as_str())
         .collect();
-    assert_eq!(tools, ["bash", "task_kill", "task_list", "task_output"]);
+    let expected = [
+        "bash",
+        "subagent",
+        "subagent_fork",
+        "task_kill",
+        "task_list",
+        "task_output",
+    ];
+    assert_eq!(tools, expected);
     assert!(tool_results(&requests[3]).contains(&"built\n[status: completed, exit code: 0]"));
     room.assert_empty();
 }
