@@ -21,10 +21,14 @@ use dsh_tool_tasks::ToolTasksConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::composition::Control;
 use crate::error::{ConfigError, Fault};
 
 /// The tool that is always there.
 pub(crate) const BASH: &str = "bash";
+
+/// The longest time that can be set, in milliseconds: more than three weeks.
+const MAX_TIME_MS: f64 = 2_147_483_647.0;
 
 /// The whole configuration. Absent keys have their defaults; unknown ones are refused.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +65,7 @@ pub struct TasksTable {
     pub retained_unowned: usize,
     /// How long a disposal waits for work that was asked to end, in milliseconds; so long a turn that is stopped waits for
     /// its calls, too.
-    #[schemars(range(min = 1.0))]
+    #[schemars(range(min = 1.0, max = MAX_TIME_MS))]
     pub dispose_timeout_ms: f64,
     /// Whose tasks an agent may list, read and kill: only its own, or also those of the agents that work for it.
     #[serde(with = "AccessName")]
@@ -134,6 +138,18 @@ impl Config {
         })
     }
 
+    /// Checks everything about the values that their types cannot say.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let faults = self.faults();
+        if faults.is_empty() {
+            return Ok(());
+        }
+        Err(ConfigError::Faults {
+            origin: "configuration".to_owned(),
+            faults,
+        })
+    }
+
     /// Everything about the values that their types cannot say.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = self.model.faults();
@@ -145,13 +161,8 @@ impl Config {
                 format!("must be a whole number from 1 to {MAX_LIMIT}, is {limit}"),
             ));
         }
-        let timeout = self.tasks.dispose_timeout_ms;
-        if !(timeout.is_finite() && timeout >= 1.0) {
-            faults.push(Fault::new(
-                "tasks.dispose_timeout_ms",
-                format!("must be a number of milliseconds, at least 1, is {timeout}"),
-            ));
-        }
+        let timeout = time_fault("tasks.dispose_timeout_ms", self.tasks.dispose_timeout_ms);
+        faults.extend(timeout);
         if self.tool_tasks.max_consecutive_wakes == 0 {
             faults.push(Fault::new(
                 "tool_tasks.max_consecutive_wakes",
@@ -210,11 +221,30 @@ impl Config {
     }
 
     fn dispose_timeout(&self) -> Duration {
-        Duration::try_from_secs_f64(self.tasks.dispose_timeout_ms / 1000.0).unwrap_or(Duration::MAX)
+        time(self.tasks.dispose_timeout_ms)
     }
 }
 
+/// A time in milliseconds; without end if it is none, which [`time_fault`] says.
+pub(crate) fn time(ms: f64) -> Duration {
+    Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX)
+}
+
+/// What is wrong with a time in milliseconds.
+fn time_fault(key: &str, ms: f64) -> Option<Fault> {
+    let problem = || format!("must be a number of milliseconds from 1 to {MAX_TIME_MS}, is {ms}");
+    (!(1.0..=MAX_TIME_MS).contains(&ms)).then(|| Fault::new(key, problem()))
+}
+
 impl ToolTasksTable {
+    /// Whether tasks can be controlled.
+    pub(crate) fn control(&self) -> Control {
+        match self.enabled {
+            true => Control::Attached,
+            false => Control::Off,
+        }
+    }
+
     pub(crate) fn settings(&self) -> ToolTasksConfig {
         ToolTasksConfig {
             wait_timeout_ms: self.wait_timeout_ms,

@@ -29,7 +29,8 @@ async fn take_up(tasks: &TaskRegistry, agent: &Arc<Agent>) -> Result<(), BoxErro
     Ok(tasks.restore_ended(agent, ended).await?)
 }
 
-/// Logs the notices and messages that wait, in a turn without a request: the next request shows them.
+/// Logs the notices and messages that wait, in a turn without a request: the next request shows them. The driver has left
+/// when this runs, so nobody else writes a turn.
 async fn keep_untaken(agent: &Agent) {
     let (lease, messages) = (agent.inbox().lease(), agent.untaken());
     let trigger = match messages.is_empty() {

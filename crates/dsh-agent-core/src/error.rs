@@ -77,7 +77,7 @@ pub enum AssembleError {
 
 impl AssembleError {
     /// Whether the configuration asks for what cannot be; otherwise it is the system, or the moment.
-    pub fn is_configured(&self) -> bool {
+    pub fn blames_configuration(&self) -> bool {
         match self {
             Self::Config(_) | Self::Provider { .. } => true,
             Self::Guard(error) => matches!(error, dsh_subprocess::GuardError::Cgroup { .. }),

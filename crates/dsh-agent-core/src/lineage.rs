@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use dsh_llm::{CallId, text_of};
 use dsh_session::{Event, EventData, MessageSource};
 use dsh_tasks::{EndedTask, Outcome, TaskId, Vocabulary};
+use dsh_tools::parse_arguments;
 use serde_json::Value;
 
 /// The words that a task may have had when it was named: a deployment can change its vocabulary between two harnesses.
@@ -148,7 +149,7 @@ fn label(call: Option<(&str, &str)>) -> String {
     let Some((tool, arguments)) = call else {
         return String::new();
     };
-    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let arguments = parse_arguments(arguments.into());
     let label = arguments["command"]
         .as_str()
         .or(arguments["description"].as_str());

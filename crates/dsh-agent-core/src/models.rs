@@ -2,13 +2,12 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
 use dsh_llm::{ModelAdapter, ModelRegistry};
 use dsh_llm_openai::{OpenAiAdapter, OpenAiConfig, Secret};
 use dsh_llm_scripted::{ScriptError, ScriptMisfit, ScriptedModels};
 
-use crate::config::{ModelTable, Provider};
+use crate::config::{ModelTable, Provider, time};
 
 /// Who answers, made of a configuration.
 #[derive(Debug, Clone)]
@@ -105,11 +104,10 @@ fn endpoint(
     let url = url.ok_or(ModelsError::NoUrl {
         provider: provider.as_str(),
     })?;
-    let milliseconds = |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::from_millis(1));
     let config = OpenAiConfig {
         flavour: provider.flavour(),
-        connect_timeout: milliseconds(table.connect_timeout_ms),
-        idle_timeout: milliseconds(table.idle_timeout_ms),
+        connect_timeout: time(table.connect_timeout_ms),
+        idle_timeout: time(table.idle_timeout_ms),
         ..OpenAiConfig::new(url)
     };
     let own = provider.key_variable().filter(|_| is_own(provider, url));

@@ -1,6 +1,5 @@
 //! The services of one harness, put together and taken apart in order.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +20,7 @@ use dsh_tools::{Approver, ToolRegistry};
 use crate::approval::AskFirst;
 use crate::composition::{Children, Composer, Composition, Control, Means, Role};
 use crate::config::Config;
-use crate::error::{AssembleError, ConfigError};
+use crate::error::AssembleError;
 
 /// Handles to all services. Cheap to clone; none of them owns another.
 #[derive(Clone)]
@@ -112,6 +111,53 @@ impl ServiceContext {
             ..SessionHeader::new(id, cwd)
         }
     }
+
+    /// All services but the tools and those who can be delegated to.
+    fn install(config: &Config, parts: &Parts) -> Result<Self, AssembleError> {
+        let scope = Scope::root("agent core");
+        let agents = AgentRegistry::new();
+        let tools = ToolRegistry::new();
+        let prompts = PromptRegistry::new();
+        let subagents = SubagentRegistry::new();
+        // The executor closes after the registry: by then the registry has ended every task with its true cause.
+        let bash = LocalBash::with_launcher(&scope, config.bash.clone(), parts.launcher.clone())?;
+        let deps = dsh_tasks::Deps {
+            agents: Some(agents.clone()),
+        };
+        let tasks = TaskRegistry::install(&scope, deps, config.tasks())?;
+        let deps = dsh_agent_loop::Deps {
+            agents: agents.clone(),
+            tools: tools.clone(),
+            prompts: prompts.clone(),
+            models: parts.models.clone(),
+        };
+        let agent_loop = AgentLoop::new(deps, config.agent_loop());
+        let composer = Composer {
+            scope: scope.clone(),
+            agent_loop: agent_loop.clone(),
+            tools: tools.clone(),
+            subagents: subagents.clone(),
+            tasks: tasks.clone(),
+            control: config.tool_tasks.control(),
+            presets: parts.composition.presets.clone(),
+            preset: parts.composition.preset.clone(),
+            model: config.model.choice(),
+            persona: config.agent.persona.as_str().into(),
+            known: Mutex::default(),
+        };
+        Ok(Self {
+            scope,
+            agents,
+            tools,
+            prompts,
+            tasks,
+            bash: Arc::new(bash),
+            agent_loop,
+            subagents,
+            model: config.model.choice(),
+            composer: Arc::new(composer),
+        })
+    }
 }
 
 /// The assembled services, and the right to shut them down.
@@ -148,87 +194,22 @@ impl AgentCore {
     ///
     /// Outside a tokio runtime.
     pub fn assemble_with(mut config: Config, parts: Parts) -> Result<Self, AssembleError> {
-        let Parts {
-            launcher,
-            models,
-            composition,
-        } = parts;
-        let faults = config.faults();
-        if !faults.is_empty() {
-            return Err(ConfigError::Faults {
-                origin: "configuration".to_owned(),
-                faults,
-            }
-            .into());
-        }
-        composition.check(&config)?;
+        config.check()?;
+        parts.composition.check(&config)?;
         // What holds a key is no business of commands, whatever it is called.
         config.bash.deny_env.extend(config.model.api_key_env.clone());
-        let scope = Scope::root("agent core");
-        let agents = AgentRegistry::new();
-        let tools = ToolRegistry::new();
-        let prompts = PromptRegistry::new();
-        // The executor closes after the registry: by then the registry has ended every task with its true cause.
-        let bash: Arc<dyn BashExecutor> = Arc::new(LocalBash::with_launcher(
-            &scope,
-            config.bash.clone(),
-            launcher.clone(),
-        )?);
-        let tasks = TaskRegistry::install(
-            &scope,
-            dsh_tasks::Deps {
-                agents: Some(agents.clone()),
-            },
-            config.tasks(),
-        )?;
-        let deps = dsh_agent_loop::Deps {
-            agents: agents.clone(),
-            tools: tools.clone(),
-            prompts: prompts.clone(),
-            models: models.clone(),
-        };
-        let agent_loop = AgentLoop::new(deps, config.agent_loop());
-        let subagents = SubagentRegistry::new();
-        let composer = Arc::new(Composer {
-            scope: scope.clone(),
-            agent_loop: agent_loop.clone(),
-            tools: tools.clone(),
-            subagents: subagents.clone(),
-            tasks: tasks.clone(),
-            control: match config.tool_tasks.enabled {
-                true => Control::Attached,
-                false => Control::Off,
-            },
-            presets: composition.presets,
-            preset: composition.preset,
-            model: config.model.choice(),
-            persona: config.agent.persona.as_str().into(),
-            known: Mutex::new(HashMap::new()),
-        });
+        let context = ServiceContext::install(&config, &parts)?;
+        install_tools(&context, &config)?;
         let means = Means {
-            subagents: subagents.clone(),
-            agents: Arc::new(Children::of(&composer)),
-            tools: tools.clone(),
-            tasks: tasks.clone(),
-            launcher,
+            subagents: context.subagents.clone(),
+            agents: Arc::new(Children::of(&context.composer)),
+            tools: context.tools.clone(),
+            tasks: context.tasks.clone(),
+            launcher: parts.launcher,
             ambient: config.bash.environment(),
         };
-        let context = ServiceContext {
-            scope,
-            agents,
-            tools,
-            prompts,
-            tasks,
-            bash,
-            agent_loop,
-            subagents,
-            model: config.model.choice(),
-            composer,
-        };
-        install_tools(&context, config)?;
-        composition
-            .profile
-            .mount(&context.scope, &means, !models.is_empty())?;
+        let profile = &parts.composition.profile;
+        profile.mount(&context.scope, &means, !parts.models.is_empty())?;
         Ok(Self { context })
     }
 
@@ -256,46 +237,36 @@ impl AgentCore {
 }
 
 /// Without the task tools no control surface is attached: the registry would refuse every start, so none is offered.
-fn install_tools(context: &ServiceContext, config: Config) -> Result<(), AssembleError> {
-    let ServiceContext {
-        scope,
-        tools,
-        prompts,
-        tasks,
-        bash,
-        agents: _,
-        agent_loop: _,
-        subagents: _,
-        model: _,
-        composer: _,
-    } = context;
+fn install_tools(context: &ServiceContext, config: &Config) -> Result<(), AssembleError> {
+    let scope = &context.scope;
     if !config.approval.ask.is_empty() {
         let ask = AskFirst(config.approval.ask.iter().cloned().collect());
-        drop(tools.policy(scope, Arc::new(ask))?);
+        drop(context.tools.policy(scope, Arc::new(ask))?);
     }
-    let background = if config.tool_tasks.enabled {
-        let deps = dsh_tool_tasks::Deps {
-            tools: tools.clone(),
-            prompts: prompts.clone(),
-            tasks: tasks.clone(),
-        };
-        drop(dsh_tool_tasks::install(
-            scope,
-            deps,
-            config.tool_tasks.settings(),
-        )?);
-        Background::Tasks(tasks.clone())
-    } else {
-        Background::Off {
-            setting: "tool_tasks.enabled: false",
+    let background = match config.tool_tasks.control() {
+        Control::Attached => {
+            let deps = dsh_tool_tasks::Deps {
+                tools: context.tools.clone(),
+                prompts: context.prompts.clone(),
+                tasks: context.tasks.clone(),
+            };
+            drop(dsh_tool_tasks::install(
+                scope,
+                deps,
+                config.tool_tasks.settings(),
+            )?);
+            Background::Tasks(context.tasks.clone())
         }
+        Control::Off => Background::Off {
+            setting: "tool_tasks.enabled: false",
+        },
     };
     let deps = dsh_tool_bash::Deps {
-        tools: tools.clone(),
-        prompts: prompts.clone(),
-        bash: Arc::clone(bash),
+        tools: context.tools.clone(),
+        prompts: context.prompts.clone(),
+        bash: Arc::clone(&context.bash),
         background,
     };
-    drop(dsh_tool_bash::install(scope, deps, config.tool_bash)?);
+    drop(dsh_tool_bash::install(scope, deps, config.tool_bash.clone())?);
     Ok(())
 }

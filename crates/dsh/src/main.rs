@@ -181,7 +181,7 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Composition(_) | Self::Preset(_) | Self::Model(_) | Self::Models(_) => 2,
-            Self::Assemble(error) if error.is_configured() => 2,
+            Self::Assemble(error) if error.blames_configuration() => 2,
             Self::Run(error) => error.code(),
             Self::Acp(error) => error.code(),
             Self::Assemble(_)

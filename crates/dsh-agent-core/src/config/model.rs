@@ -6,6 +6,7 @@ use dsh_llm_openai::{Flavour, OpenAiConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{MAX_TIME_MS, time_fault};
 use crate::error::Fault;
 
 /// `[model]`: the model that answers.
@@ -33,10 +34,10 @@ pub struct ModelTable {
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u64>,
     /// How long making a connection may take, in milliseconds.
-    #[schemars(range(min = 1.0))]
+    #[schemars(range(min = 1.0, max = MAX_TIME_MS))]
     pub connect_timeout_ms: f64,
     /// The longest silence of the provider, in milliseconds.
-    #[schemars(range(min = 1.0))]
+    #[schemars(range(min = 1.0, max = MAX_TIME_MS))]
     pub idle_timeout_ms: f64,
 }
 
@@ -200,10 +201,7 @@ impl ModelTable {
             ("connect_timeout_ms", self.connect_timeout_ms),
             ("idle_timeout_ms", self.idle_timeout_ms),
         ] {
-            if !(ms.is_finite() && ms >= 1.0) {
-                let problem = format!("must be a number of milliseconds, at least 1, is {ms}");
-                faults.push(Fault::new(&format!("model.{key}"), problem));
-            }
+            faults.extend(time_fault(&format!("model.{key}"), ms));
         }
         faults
     }

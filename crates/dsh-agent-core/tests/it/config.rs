@@ -106,9 +106,20 @@ fn faults_of_model_agent_and_approval_are_named_too() {
             FILE: model.choices: must name models, has an empty name
             FILE: model.temperature: must be a number, at least 0, is -1
             FILE: model.max_tokens: must be at least 1, is 0
-            FILE: model.idle_timeout_ms: must be a number of milliseconds, at least 1, is 0
+            FILE: model.idle_timeout_ms: must be a number of milliseconds from 1 to 2147483647, is 0
             FILE: agent.max_parallel_tool_calls: must be at least 1, is 0
             FILE: agent.tool_order: the tool order lists "bash" twice"#]],
+    );
+}
+
+#[test]
+fn a_time_beyond_what_can_be_waited_for_is_refused_and_not_turned_into_another_one() {
+    check_faults(
+        "model = { connect_timeout_ms = 2147483648, idle_timeout_ms = 1e30 }\ntasks = { dispose_timeout_ms = inf }",
+        expect![[r#"
+            FILE: model.connect_timeout_ms: must be a number of milliseconds from 1 to 2147483647, is 2147483648
+            FILE: model.idle_timeout_ms: must be a number of milliseconds from 1 to 2147483647, is 1000000000000000000000000000000
+            FILE: tasks.dispose_timeout_ms: must be a number of milliseconds from 1 to 2147483647, is inf"#]],
     );
 }
 
