@@ -28,13 +28,12 @@ impl Scanner {
             Some((at + signature.len(), *fact))
         });
         let last = ends.max_by_key(|(end, _)| *end);
-        let rest = &text[last.map_or(0, |(end, _)| end)..];
         let begun = SIGNATURES
             .iter()
-            .map(|(signature, _)| begun(rest, signature))
+            .map(|(signature, _)| begun(&text, signature))
             .max()
             .unwrap_or_default();
-        self.begun = rest[rest.len() - begun..].to_vec();
+        self.begun = text.split_off(text.len() - begun);
         last.map(|(_, fact)| fact)
     }
 }
