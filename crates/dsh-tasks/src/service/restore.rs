@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dsh_agent::Agent;
 
 use crate::{
+    config::MAX_LIMIT,
     core::{Ended, Ending, News, Refused},
     error::StartError,
     id::{Kind, TaskId},
@@ -15,6 +16,10 @@ use super::{TaskRegistry, kept::TaskParts, teardown};
 
 /// What its end is for a task that the end of its harness took along.
 const INTERRUPTED: &str = "interrupted: the harness ended";
+
+/// The greatest number that an id can have: counting goes on above it, and nobody starts so many tasks. A log can say
+/// anything.
+const MAX_ORDINAL: u64 = MAX_LIMIT;
 
 /// A task of an earlier harness, as its session knows it.
 #[derive(Debug, Clone)]
@@ -50,7 +55,7 @@ impl TaskRegistry {
     /// [done listeners](Self::on_done), and has been when this returns. Only that session sees them: another one may
     /// have tasks with the same ids.
     ///
-    /// An id that no registry gives is left out.
+    /// An id that no registry gives, such as one with a number above 2⁵³ - 1, is left out, and named in the program's log.
     ///
     /// # Errors
     ///
@@ -98,6 +103,10 @@ impl TaskRegistry {
 }
 
 fn with_kind(EndedTask(ended): EndedTask) -> Option<(Ended, Kind)> {
-    let kind = ended.id.parts().and_then(|(kind, _)| Kind::new(kind))?;
-    Some((ended, kind))
+    let parts = ended.id.parts().filter(|(_, ordinal)| *ordinal <= MAX_ORDINAL);
+    let kind = parts.and_then(|(kind, _)| Kind::new(kind));
+    if kind.is_none() {
+        tracing::warn!("a task of an earlier harness is left out: no registry gives the id {}", ended.id);
+    }
+    Some((ended, kind?))
 }

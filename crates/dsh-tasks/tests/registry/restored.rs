@@ -29,6 +29,19 @@ async fn a_restored_task_has_ended_and_its_number_is_taken() {
 }
 
 #[tokio::test]
+async fn an_id_that_no_registry_gives_is_left_out_and_counting_goes_on() {
+    let rig = Rig::new();
+    let a = rig.agent("a");
+    let odd = ["bash-18446744073709551615", "bash-9007199254740992", "bash", "-1"];
+    let tasks = odd.map(lost).into_iter().chain([lost("bash-3")]);
+    rig.tasks.restore_ended(a.agent(), tasks).await.unwrap();
+    for id in odd {
+        assert!(rig.tasks.get(&TaskId::from(id), Some(a.agent())).is_err(), "{id}");
+    }
+    assert_eq!(rig.start(&Producer::new(), Some(a.agent())).as_str(), "bash-4");
+}
+
+#[tokio::test]
 async fn every_operation_finds_it_ended() {
     let rig = Rig::new();
     let a = rig.agent("a");
