@@ -9,6 +9,7 @@
     reason = "a test helper that cannot go on ends the test"
 )]
 
+pub mod chaos;
 pub mod output;
 pub mod product;
 pub mod rest;

@@ -137,6 +137,11 @@ impl Room {
         std::fs::write(self.file("go"), "").expect("a file");
     }
 
+    /// Every temporary file that is there.
+    pub fn temporary_files(&self) -> Vec<PathBuf> {
+        files_below(&self.tmp())
+    }
+
     /// Asserts that no process and no temporary file is left.
     ///
     /// # Panics
@@ -145,12 +150,12 @@ impl Room {
     pub fn assert_empty(&self) {
         let left: Vec<String> = self.processes().into_iter().map(describe).collect();
         assert!(left.is_empty(), "left running: {left:?}");
-        let files: Vec<_> = files_below(&self.tmp());
+        let files = self.temporary_files();
         assert!(files.is_empty(), "left on disk: {files:?}");
     }
 }
 
-fn binary() -> OsString {
+pub(crate) fn binary() -> OsString {
     std::env::var_os("DSH_BIN").expect("DSH_BIN names the dsh binary: run `cargo xtask test`")
 }
 
