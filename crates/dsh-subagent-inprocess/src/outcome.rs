@@ -10,12 +10,8 @@ use crate::structured::Structured;
 
 /// What came of what happened in a child's own log, and whether it was cancelled meanwhile.
 pub(crate) fn of(own: &[Event], structured: Option<&Structured>, cancelled: bool) -> RunResult {
-    let end = own.iter().rev().find_map(|event| match &event.data {
-        EventData::TurnEnd { reason, .. } => Some(reason),
-        _ => None,
-    });
-    let mut result = match end {
-        Some(TurnEnd::Completed) => RunResult::failed(StopReason::Completed, None),
+    let result = match last_end(own) {
+        Some(TurnEnd::Completed) => completed(structured),
         Some(TurnEnd::MaxTokens) => RunResult::failed(StopReason::MaxTokens, None),
         Some(TurnEnd::Error { message, .. }) => {
             RunResult::failed(StopReason::Error, Diagnostic::new(message.as_str()))
@@ -24,20 +20,47 @@ pub(crate) fn of(own: &[Event], structured: Option<&Structured>, cancelled: bool
             RunResult::aborted()
         }
     };
-    result.structured = structured.and_then(Structured::value).cloned();
-    if cancelled && result.stop != StopReason::Completed {
-        result = RunResult::aborted();
-    } else if structured.is_some() && result.structured.is_none() && result.stop == StopReason::Completed {
-        result = RunResult::failed(
-            StopReason::Error,
-            Diagnostic::new("the subagent ended without handing over a structured result"),
-        );
-    }
+    let is_cut_short = cancelled && (result.stop != StopReason::Completed || is_at_work(own));
+    let result = if is_cut_short {
+        RunResult::aborted()
+    } else {
+        result
+    };
     match result.stop {
         // What it had said before it failed is no answer.
         StopReason::Error => result,
         _ => result.with_output(last_said(own)),
     }
+}
+
+/// A turn that ended as it should is a success if it handed over what was asked for.
+fn completed(structured: Option<&Structured>) -> RunResult {
+    let value = structured.map(Structured::value);
+    if let Some(None) = value {
+        let missing = "the subagent ended without handing over a structured result";
+        return RunResult::failed(StopReason::Error, Diagnostic::new(missing));
+    }
+    RunResult {
+        structured: value.flatten().cloned(),
+        ..RunResult::failed(StopReason::Completed, None)
+    }
+}
+
+fn last_end(own: &[Event]) -> Option<&TurnEnd> {
+    own.iter().rev().find_map(|event| match &event.data {
+        EventData::TurnEnd { reason, .. } => Some(reason),
+        _ => None,
+    })
+}
+
+/// Whether a turn is open.
+fn is_at_work(own: &[Event]) -> bool {
+    let last = own.iter().rev().find_map(|event| match &event.data {
+        EventData::TurnStart { .. } => Some(true),
+        EventData::TurnEnd { .. } => Some(false),
+        _ => None,
+    });
+    last.unwrap_or(false)
 }
 
 /// The last thing the child said, if it said anything.

@@ -187,6 +187,8 @@ impl Child {
             () = token.cancelled() => agent.cancel(CANCELLED),
             () = agent.when_idle() => {}
         }
+        // A task that ends from now on opens no turn: nobody would hear what comes of it.
+        agent.conclude();
         let own = self.session.events_from(self.session.header().seed_length);
         let result = outcome::of(&own, self.structured.as_ref(), token.is_cancelled());
         Ok(outcome::with_ended(result, agent, &self.tasks.list(Some(agent))))

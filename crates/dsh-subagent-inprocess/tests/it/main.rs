@@ -1,0 +1,13 @@
+//! Children whose driver the test plays.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test helper that cannot go on ends the test"
+)]
+
+mod nursery;
+
+mod forks;
+mod runs;
+mod starts;
+mod structured;
