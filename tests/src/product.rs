@@ -4,6 +4,7 @@
 //! the machine's but `PATH`. Its proxy is the model server, which refuses and records what would go further.
 
 pub mod claude;
+pub mod client;
 pub mod codex;
 pub mod subagent;
 

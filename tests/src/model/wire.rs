@@ -51,9 +51,13 @@ impl Wire {
 
     fn call(self, tool: &str, arguments: &Value, request: &Request) -> Vec<Value> {
         match self {
-            Wire::Responses => response(&json!({
-                "type": "function_call", "name": tool, "call_id": call_id(request), "arguments": arguments.to_string()
-            })),
+            Wire::Responses => {
+                let (namespace, name) = namespaced(tool, request);
+                response(&json!({
+                    "type": "function_call", "namespace": namespace, "name": name, "call_id": call_id(request),
+                    "arguments": arguments.to_string()
+                }))
+            }
             Wire::Messages => tool_message(tool, arguments, request),
             Wire::Chat => {
                 let function = json!({"name": tool, "arguments": arguments.to_string()});
@@ -75,6 +79,17 @@ impl Wire {
     }
 }
 
+/// The namespace of a tool, if it is one of those that are offered in one, and its name there.
+fn namespaced<'a>(tool: &'a str, request: &'a Request) -> (Option<&'a str>, &'a str) {
+    let offered = request.body["tools"].as_array().into_iter().flatten();
+    let spaces = offered.filter(|offered| offered["type"] == "namespace");
+    let mut found = spaces.filter_map(|space| {
+        let space = space["name"].as_str()?;
+        Some((Some(space), tool.strip_prefix(space)?.strip_prefix("__")?))
+    });
+    found.next().unwrap_or((None, tool))
+}
+
 /// The product's own shell tool, and the arguments that make it run `command` for as long as it takes.
 fn shell(command: &str, request: &Request) -> (&'static str, Value) {
     let tools = request.body["tools"].as_array().into_iter().flatten();
@@ -93,8 +108,13 @@ fn shell(command: &str, request: &Request) -> (&'static str, Value) {
 
 /// One that no earlier call of this conversation has.
 fn call_id(request: &Request) -> String {
+    format!("call-{}", said(request))
+}
+
+/// How much was said in this conversation.
+fn said(request: &Request) -> usize {
     let said = ["input", "messages"].map(|key| request.body[key].as_array().map_or(0, Vec::len));
-    format!("call-{}", said.iter().sum::<usize>())
+    said.iter().sum()
 }
 
 /// An answer in two pieces, and what it cost.
@@ -136,9 +156,11 @@ fn tool_message(tool: &str, arguments: &Value, request: &Request) -> Vec<Value> 
 
 fn messages(block: &Value, delta: &Value, stop_reason: &str, request: &Request) -> Vec<Value> {
     let usage = json!({"input_tokens": 1, "output_tokens": 1});
+    // Messages of one id would be one message.
+    let id = format!("message-{}", said(request));
     vec![
         json!({"type": "message_start", "message": {
-            "id": "message-1", "type": "message", "role": "assistant", "model": request.body["model"],
+            "id": id, "type": "message", "role": "assistant", "model": request.body["model"],
             "content": [], "stop_reason": null, "usage": usage
         }}),
         json!({"type": "content_block_start", "index": 0, "content_block": block}),

@@ -30,6 +30,7 @@ mod peers_servers;
 mod peers_silence;
 mod peers_trees;
 mod pipeline;
+mod product_clients;
 mod product_subagents;
 mod product_trees;
 mod product_wire;
