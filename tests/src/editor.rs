@@ -80,24 +80,44 @@ impl Editor {
     ///
     /// When none comes within the deadline, or anything that is not protocol.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.sends(method, params).await;
+        self.hears(|message| message["id"] == id && message.get("method").is_none())
+            .await
+    }
+
+    /// Sends a request and waits for nothing; its id.
+    ///
+    /// # Panics
+    ///
+    /// When the agent no longer reads.
+    pub async fn sends(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
         let line = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
         self.input
             .write_all(format!("{line}\n").as_bytes())
             .await
             .expect("the agent reads");
-        let answer = async {
+        self.last_id
+    }
+
+    /// The next message like this. Those before it are in [`seen`](Self::seen).
+    ///
+    /// # Panics
+    ///
+    /// When none comes within the deadline, or anything that is not protocol.
+    pub async fn hears(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let heard = async {
             loop {
                 let line = self.output.next_line().await.expect("stdout is text");
                 let line = line.expect("the agent writes on");
                 let message: Value = serde_json::from_str(&line).expect("nothing but protocol");
-                if message["id"] == self.last_id && message.get("method").is_none() {
+                if wanted(&message) {
                     return message;
                 }
                 self.seen.push(message);
             }
         };
-        timeout(DEADLINE, answer).await.expect("an answer in time")
+        timeout(DEADLINE, heard).await.expect("it comes in time")
     }
 
     /// The exit code, once it has ended; nothing if a signal ended it.

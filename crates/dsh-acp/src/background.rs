@@ -10,7 +10,7 @@ use agent_client_protocol::v1::schema::{Meta, SessionInfoUpdate, SessionUpdate};
 use dsh_agent::Agent;
 use dsh_output::visible;
 use dsh_scope::ScopeClosed;
-use dsh_tasks::{TaskRegistry, TaskSnapshot};
+use dsh_tasks::{TaskId, TaskRegistry, TaskSnapshot};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -18,10 +18,14 @@ use tokio::sync::watch;
 const KEY: &str = "dsh/tasks";
 
 /// The live tasks of one agent, and whether the editor knows of them.
+///
+/// A task is shown once the log names it: after a crash no id that an editor has seen may be given again.
 pub(crate) struct Background {
     tasks: TaskRegistry,
     agent: Arc<Agent>,
     changed: watch::Receiver<()>,
+    /// Those that live and are named in the log.
+    named: Vec<TaskId>,
     told: Vec<Value>,
 }
 
@@ -41,6 +45,7 @@ impl Background {
             tasks,
             agent,
             changed,
+            named: Vec::new(),
             told: Vec::new(),
         })
     }
@@ -56,11 +61,17 @@ impl Background {
         }
     }
 
+    /// A result is in the log, and kept.
+    pub(crate) fn kept(&mut self, result: &str) {
+        let named = |task: &TaskSnapshot| self.named.contains(&task.id) || task.id.is_named_in(result);
+        let named = self.live().filter(named).map(|task| task.id).collect();
+        self.named = named;
+    }
+
     /// What the editor does not know yet, if anything.
     pub(crate) fn news(&mut self) -> Option<SessionUpdate> {
-        let tasks = self.tasks.list(Some(&self.agent));
-        let live = tasks.iter().filter(|task| !task.status.is_terminal());
-        let live: Vec<Value> = live.map(shown).collect();
+        let live = self.live().filter(|task| self.named.contains(&task.id));
+        let live: Vec<Value> = live.map(|task| shown(&task)).collect();
         if live == self.told {
             return None;
         }
@@ -69,6 +80,11 @@ impl Background {
         Some(SessionUpdate::SessionInfoUpdate(
             SessionInfoUpdate::new().meta(meta),
         ))
+    }
+
+    fn live(&self) -> impl Iterator<Item = TaskSnapshot> {
+        let tasks = self.tasks.list(Some(&self.agent)).into_iter();
+        tasks.filter(|task| !task.status.is_terminal())
     }
 }
 

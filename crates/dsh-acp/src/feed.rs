@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{ContentChunk, Notice, NoticeSeverity, SessionUpdate, ToolCall};
 use dsh_agent_loop::Live;
-use dsh_llm::CallId;
-use dsh_session::{Durability, Event, Session, SessionFeed};
+use dsh_llm::{CallId, text_of};
+use dsh_session::{Durability, Event, EventData, Session, SessionFeed};
 use futures_util::FutureExt;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
@@ -80,6 +80,10 @@ impl Feed {
             }
             // Behind the update: whoever asks about a call asks after the editor was shown it.
             self.cards.send_replace(self.transcript.open_cards());
+            if let EventData::ToolResult { content, .. } = &event.data {
+                self.background.kept(&text_of(content));
+                self.send_background().await;
+            }
             if let Some(failure) = self.prompt.shown(&event, self.transcript.turn()) {
                 self.tell_failure(failure).await;
             }

@@ -19,6 +19,12 @@ impl TaskId {
         Self(text.into())
     }
 
+    /// Whether a word of a text is this id.
+    pub fn is_named_in(&self, text: &str) -> bool {
+        let mut words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_')));
+        words.any(|word| word == self.as_str())
+    }
+
     /// The `ordinal`th id of a kind.
     pub(crate) fn nth(kind: &Kind, ordinal: u64) -> Self {
         Self(format!("{kind}-{ordinal}").into())

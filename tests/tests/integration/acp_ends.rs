@@ -2,9 +2,9 @@
 
 use std::process::Stdio;
 
-use dsh_testkit::process;
+use dsh_testkit::{eventually, process};
 use nix::sys::signal::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use tests::{Editor, Room, says, starts};
 use tokio::time::{Duration, timeout};
 
@@ -43,6 +43,54 @@ async fn the_death_of_the_agent_ends_its_tasks() {
     editor.signal(Signal::SIGKILL);
     assert_eq!(editor.exit_code().await, None);
     process::gone(task).await;
+}
+
+/// Kills an agent as soon as it shows this id, which the log of its session has to hold then.
+async fn killed_when_it_shows(id: &str, turns: Value) {
+    let room = Room::new();
+    let model = room.script("model.json", turns);
+    let mut editor = room.editor(&["--model", &model], json!({})).await;
+    let opened = editor.opens(&room).await;
+    let session = opened["sessionId"].as_str().expect("an id");
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "start it"}]});
+    editor.sends("session/prompt", prompt).await;
+    let shown = editor.hears(|message| message.to_string().contains(id)).await;
+    editor.signal(Signal::SIGKILL);
+    editor.exit_code().await;
+    let log = room.home().join("sessions").join(format!("{session}.jsonl"));
+    let log = std::fs::read_to_string(log).unwrap_or_default();
+    assert!(log.contains(id), "{shown} is not in the log:\n{log}");
+    eventually("nothing of it runs", || room.processes().is_empty()).await;
+}
+
+#[tokio::test]
+async fn an_id_that_was_shown_is_in_the_log_of_an_agent_that_is_killed_at_once() {
+    for _ in 0..8 {
+        let turns = json!([starts("exec sleep 600"), says("It runs.")]);
+        killed_when_it_shows("bash-1", turns).await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_result_waits_for_another_call_is_not_shown_before_it_is_in_the_log() {
+    // The child begins what ends the task that the call before it waits for.
+    let delegated = json!({"description": "end it", "prompt": "end it", "run_in_background": true});
+    let both = json!({"tool_calls": [
+        {"name": "task_output", "arguments": {"task_id": "bash-1", "wait": true}},
+        {"name": "subagent", "arguments": delegated},
+    ]});
+    let child = json!({"tool_calls": [
+        {"name": "bash", "arguments": {"command": "touch go", "description": "end it"}},
+    ]});
+    let turns = json!([
+        starts("until [ -e go ]; do sleep 0.02; done"),
+        both,
+        child,
+        says("One."),
+        says("Two."),
+        says("Three."),
+    ]);
+    killed_when_it_shows("subagent-1", turns).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use dsh_agent_loop::{LedAgent, Live};
 use dsh_llm::text_of;
 use dsh_scope::ScopeClosed;
 use dsh_session::{Durability, Event, EventData, MessageSource, SessionFeed, TurnEnd};
-use dsh_tasks::{Serves, TaskRegistry, TaskSnapshot};
+use dsh_tasks::{Serves, TaskId, TaskRegistry, TaskSnapshot};
 use futures_util::FutureExt;
 use tokio::sync::{broadcast, mpsc};
 
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
         let waiting = self.waiting.iter().map(|change| change.task.clone());
         let tasks: Vec<Task> = listed.iter().map(Task::from).chain(waiting).collect();
         for task in tasks {
-            if !self.report.knows(&task.id) && names(result, &task.id) {
+            if !self.report.knows(&task.id) && TaskId::from(&*task.id).is_named_in(result) {
                 self.report.task(task.begun());
             }
         }
@@ -273,12 +273,6 @@ pub(super) async fn follow(run: &mut Run<'_>, signals: &Signals) -> Followed {
             followed = &mut rest => return followed,
         }
     }
-}
-
-/// Whether a word of a text is this id.
-fn names(text: &str, id: &str) -> bool {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'))
-        .any(|word| word == id)
 }
 
 /// Waits until nothing is left to do, or the agent has waited for its tasks for so long.
