@@ -1,5 +1,6 @@
 //! The file of a log: one JSON object per line, the header first.
 
+mod draft;
 mod error;
 mod load;
 mod written;

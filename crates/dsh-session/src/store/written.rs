@@ -7,7 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{StoreError, directory_of, expect_empty, load::header_line, lock};
+use super::{
+    StoreError, directory_of,
+    draft::{Draft, Place},
+    expect_empty,
+    load::header_line,
+    lock,
+};
 use crate::SessionHeader;
 
 /// A place between two lines of a file.
@@ -56,8 +62,8 @@ impl WrittenFile {
         })
     }
 
-    /// Writes a file under another name, then gives it its own if nobody else has it. `empty` is the locked empty file
-    /// that may be replaced.
+    /// Writes a file, then gives it its name if nobody else has it. `empty` is the locked empty file that may be
+    /// replaced.
     pub(super) fn create(
         path: &Path,
         header: &SessionHeader,
@@ -67,28 +73,25 @@ impl WrittenFile {
         let failed = || StoreError::io(path, "create");
         let header = header_line(header).map_err(io::Error::from).map_err(failed())?;
         let directory = directory_of(path);
-        let mut temporary = tempfile::Builder::new()
-            .prefix(".session-")
-            .tempfile_in(directory)
-            .map_err(failed())?;
-        let file = temporary.as_file_mut();
+        let draft = Draft::new(directory).map_err(failed())?;
+        let mut file = draft.file();
         file.write_all(&header)
             .and_then(|()| file.write_all(&lines.bytes))
             .and_then(|()| file.sync_all())
             .map_err(failed())?;
-        lock(path, temporary.as_file())?;
-        let placed = match empty {
+        lock(path, file)?;
+        let place = match empty {
             Some(empty) => {
                 expect_empty(path, empty)?;
-                temporary.persist(path)
+                Place::Empty
             }
-            None => temporary.persist_noclobber(path),
+            None => Place::Free,
         };
-        let file = placed.map_err(|refused| match refused.error.kind() {
+        let file = draft.put(path, place).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => StoreError::Exists {
                 path: path.to_owned(),
             },
-            _ => failed()(refused.error),
+            _ => failed()(error),
         })?;
         let end = Position {
             bytes: (header.len() + lines.bytes.len()) as u64,

@@ -1,8 +1,10 @@
 //! A harness that is killed in the middle of writing.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
     process::{Command, Stdio},
+    thread,
 };
 
 use dsh_session::{Durability, EventData, Session, SessionFile};
@@ -58,6 +60,33 @@ fn what_was_acknowledged_survives_sigkill() {
         }
         assert_eq!(session.events().last().unwrap().data, interrupted(1));
     }
+}
+
+/// What a writer leaves that is killed, is what somebody sees who looks while it writes.
+#[test]
+fn a_new_file_is_seen_under_no_name_but_its_own() {
+    let room = tempfile::tempdir().unwrap();
+    let write = || {
+        for number in 0..50 {
+            let path = room.path().join(format!("{number}.jsonl"));
+            let session = Session::persisted(SessionFile::create(&path, session_header()).unwrap());
+            session.append(turn_start(1)).unwrap();
+            session.append(saying(number)).unwrap();
+            block_on(session.flush(Durability::Written)).unwrap();
+            assert!(path.exists());
+        }
+    };
+    let mut others = Vec::new();
+    thread::scope(|scope| {
+        let writer = scope.spawn(write);
+        while !writer.is_finished() {
+            let names = fs::read_dir(room.path()).unwrap().flatten();
+            let names = names.map(|entry| entry.file_name().into_string().unwrap());
+            others.extend(names.filter(|name| name.starts_with('.')));
+        }
+        writer.join().unwrap();
+    });
+    assert_eq!(others, [""; 0]);
 }
 
 fn saying(number: u64) -> EventData {
