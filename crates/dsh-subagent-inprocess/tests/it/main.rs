@@ -1,9 +1,5 @@
 //! Children whose driver the test plays.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test helper that cannot go on ends the test"
-)]
+#![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
 
 mod nursery;
 
