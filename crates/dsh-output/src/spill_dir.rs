@@ -77,6 +77,16 @@ impl SpillDir {
     }
 }
 
+impl Drop for SpillDir {
+    /// By name, as far as that goes: to remove a directory with all that is in it takes descriptors, and a process may
+    /// have none left. What was spilled has removed itself by now, and where the lock is gone an empty directory is all
+    /// that a sweeper would remove.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.dir.path().join(LOCK));
+        let _ = std::fs::remove_dir(self.dir.path());
+    }
+}
+
 /// One attempt; `None` when a sweeper took the new directory for a dead one.
 fn try_create(base: &Path, max_bytes: u64) -> io::Result<Option<SpillDir>> {
     let private = Permissions::from_mode(0o700);

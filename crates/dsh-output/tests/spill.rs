@@ -219,6 +219,29 @@ fn after_a_write_error_the_file_still_serves_what_it_has() {
     );
 }
 
+#[test]
+fn a_directory_goes_without_a_descriptor_to_look_into_it() {
+    const NAME: &str = "a_directory_goes_without_a_descriptor_to_look_into_it";
+    if let Some(base) = as_child() {
+        let dir = SpillDir::create_in(&base, u64::MAX).unwrap();
+        let all: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        assert!(std::fs::read_dir(&base).is_err(), "none is left");
+        // Its lock is a descriptor, so one is free once it has gone.
+        drop(dir);
+        drop(all);
+        assert_eq!(std::fs::read_dir(&base).unwrap().count(), 0);
+        println!("checked:");
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let limited = child(NAME, base.path(), "ulimit -n 50;").output().unwrap();
+    let printed = String::from_utf8_lossy(&limited.stdout);
+    assert!(
+        limited.status.success() && printed.contains("checked:"),
+        "{printed}"
+    );
+}
+
 /// Logs that share room for so many bytes on disk; each has 6 bytes of memory and could spill 100 alone.
 fn sharing(max_bytes: u64) -> (tempfile::TempDir, impl Fn() -> OutputLog) {
     let base = tempfile::tempdir().unwrap();
