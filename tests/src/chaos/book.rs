@@ -105,7 +105,8 @@ impl Book {
     /// An answer comes in.
     pub(super) fn answered(&mut self, id: i64, reply: Reply) {
         let Some((call, told)) = self.calls.remove(&id) else {
-            self.faults.push(format!("an answer to call {id}, which is not open: {reply:?}"));
+            self.faults
+                .push(format!("an answer to call {id}, which is not open: {reply:?}"));
             return;
         };
         match &call {
@@ -129,6 +130,9 @@ impl Book {
     }
 
     fn foreground(&mut self, token: &str, reply: &Reply, told: Told) {
+        if reply.is_error && reply.text().starts_with("Error: ") {
+            return;
+        }
         self.writes(token, reply.text(), told);
         let adopted = reply.text().split("adopted as background task ").nth(1);
         if let Some(task) = adopted.and_then(|rest| rest.split(']').next()) {
@@ -154,7 +158,8 @@ impl Book {
                 *kill = Some(told);
             }
         } else {
-            self.faults.push(format!("a kill of {task} was answered with {text:?}"));
+            self.faults
+                .push(format!("a kill of {task} was answered with {text:?}"));
         }
     }
 
@@ -185,7 +190,9 @@ impl Book {
                 self.silent(&id);
                 continue;
             }
-            let status = line.rsplit_once(" finished ").and_then(|(_, rest)| rest.split_once("]. "));
+            let status = line
+                .rsplit_once(" finished ")
+                .and_then(|(_, rest)| rest.split_once("]. "));
             let Some((status, _)) = status else {
                 self.faults.push(format!("a notice of its own kind: {line:?}"));
                 continue;
@@ -197,7 +204,8 @@ impl Book {
             let status = format!("{status}]");
             let as_asked = !status.starts_with("[status: failed") && !status.contains("survived");
             if ends.surely || ends.kill == Some(Told::Surely) && as_asked {
-                self.faults.push(format!("{id} had been told of, and again: {line:?}"));
+                self.faults
+                    .push(format!("{id} had been told of, and again: {line:?}"));
             } else if ends.notices > 0 {
                 self.faults.push(format!("a second notice: {line:?}"));
             }
@@ -213,13 +221,15 @@ impl Book {
     /// A silence is no news of a task whose end was told.
     fn silent(&mut self, id: &str) {
         if self.ends.get(id).is_some_and(|ends| ends.surely) {
-            self.faults.push(format!("{id} has ended, and is told to be silent"));
+            self.faults
+                .push(format!("{id} has ended, and is told to be silent"));
         }
     }
 
     fn writes(&mut self, token: &str, text: &str, told: Told) {
         let Some(account) = self.accounts.get_mut(token) else {
-            self.faults.push(format!("output of {token}, whom nobody started"));
+            self.faults
+                .push(format!("output of {token}, whom nobody started"));
             return;
         };
         match account.told(text, told) {
@@ -234,7 +244,8 @@ impl Book {
     /// A status line was shown.
     fn shown(&mut self, task: &str, status: &str, told: Option<Told>) {
         if !status.starts_with("[status: ") {
-            self.faults.push(format!("{task} was shown with the status {status:?}"));
+            self.faults
+                .push(format!("{task} was shown with the status {status:?}"));
             return;
         }
         if status.starts_with("[status: running") || status.starts_with("[status: stopping") {
@@ -261,7 +272,8 @@ impl Book {
             }
             Some(_) => {}
             None if !self.accounts.contains_key(token) => {
-                self.faults.push(format!("{task} is of {token}, whom this client has not started"));
+                self.faults
+                    .push(format!("{task} is of {token}, whom this client has not started"));
             }
             None => _ = self.tasks.insert(task.to_owned(), token.to_owned()),
         }

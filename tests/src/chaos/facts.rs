@@ -1,5 +1,6 @@
 //! What the system says of a server, and signals for those who are proven to be of one.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -29,13 +30,27 @@ pub(super) fn everybody(room: &Room, server: u32) -> Vec<(u32, Part)> {
     with_part.collect()
 }
 
-/// Sends a signal to a process of a room. To nobody else: its number is held while the mark is looked at.
+/// A process of a room, whoever gets its number later.
+#[derive(Debug)]
+pub(super) struct Held(OwnedFd);
+
+impl Held {
+    /// Holds a process that has the mark of the room, and no other.
+    pub(super) fn of(room: &Room, pid: u32) -> Option<Held> {
+        let held = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
+        // Looked at while it is held: whoever has the number now is who is held, or nobody is.
+        room.processes().contains(&pid).then_some(Held(held))
+    }
+
+    /// Whether it was there to be signalled.
+    pub(super) fn signal(&self, signal: Signal) -> bool {
+        pidfd_send_signal(&self.0, signal).is_ok()
+    }
+}
+
+/// Sends a signal to a process of a room, and to nobody else.
 pub(super) fn signal(room: &Room, pid: u32, signal: Signal) -> bool {
-    let held = Pid::from_raw(pid.cast_signed());
-    let Some(Ok(held)) = held.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
-        return false;
-    };
-    room.processes().contains(&pid) && pidfd_send_signal(&held, signal).is_ok()
+    Held::of(room, pid).is_some_and(|held| held.signal(signal))
 }
 
 /// Sets soft limits of a process, `nofile=9`.
@@ -48,7 +63,10 @@ pub(super) fn limit(pid: u32, what: &str) -> bool {
 
 /// How many descriptors a process has open, and how many of these are sockets that listen.
 pub(super) fn descriptors(pid: u32) -> (usize, usize) {
-    let listening: Vec<String> = ["tcp", "tcp6"].iter().flat_map(|table| listening(table)).collect();
+    let listening: Vec<String> = ["tcp", "tcp6"]
+        .iter()
+        .flat_map(|table| listening(table))
+        .collect();
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     let targets: Vec<PathBuf> = entries
         .flatten()
@@ -60,9 +78,8 @@ pub(super) fn descriptors(pid: u32) -> (usize, usize) {
 
 /// Children of a process that have ended and were not waited for.
 pub(super) fn zombies(parent: u32) -> Vec<u32> {
-    let all = numbers("/proc").filter(|pid| {
-        stat(*pid).is_some_and(|(state, above)| state == "Z" && above == parent)
-    });
+    let all = numbers("/proc")
+        .filter(|pid| stat(*pid).is_some_and(|(state, above)| state == "Z" && above == parent));
     all.collect()
 }
 
@@ -116,7 +133,9 @@ pub(super) fn describe(pid: u32) -> String {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let status = read("status");
     let told = status.lines().filter(|line| {
-        ["State:", "PPid:", "Name:"].iter().any(|name| line.starts_with(name))
+        ["State:", "PPid:", "Name:"]
+            .iter()
+            .any(|name| line.starts_with(name))
     });
     let told: Vec<&str> = told.collect();
     format!("{pid} {} {}", told.join(" "), read("cmdline").replace('\0', " "))

@@ -87,7 +87,11 @@ impl Account {
                     None => waiting.push(Waiting::Note(note)),
                 }
             } else if line == "[stderr]\n" || line == "[stdout]\n" {
-                side = if line == "[stderr]\n" { Side::Err } else { Side::Out };
+                side = if line == "[stderr]\n" {
+                    Side::Err
+                } else {
+                    Side::Out
+                };
                 self.let_go(&mut waiting)?;
                 next = None;
             } else if !is_of_the_tool(line, side) {
@@ -132,7 +136,10 @@ impl Account {
             Written::AtMost(most) => most,
         };
         if end > most {
-            return Err(format!("{} {side:?}: {end} bytes of {most} were told", self.token));
+            return Err(format!(
+                "{} {side:?}: {end} bytes of {most} were told",
+                self.token
+            ));
         }
         // A note that stands alone is of the side that has a hole.
         if holes > self.floating {
@@ -162,7 +169,12 @@ impl Account {
     fn fits(&self, side: Side, start: u64, piece: &str) -> bool {
         let piece = piece.trim_end_matches('\n').as_bytes();
         let expected = (start..).map(|at| self.byte(side, at));
-        !piece.is_empty() && piece.iter().copied().zip(expected).all(|(is, should)| is == should)
+        !piece.is_empty()
+            && piece
+                .iter()
+                .copied()
+                .zip(expected)
+                .all(|(is, should)| is == should)
     }
 
     fn byte(&self, side: Side, at: u64) -> u8 {
@@ -227,7 +239,11 @@ pub(super) fn seq(side: Side, token: &str, lines: Range<u64>) -> String {
         Side::Out => "",
         Side::Err => " >&2",
     };
-    format!("seq -f '{}{token}-%09.0f' {} {last}{redirect}", letter(side), lines.start)
+    format!(
+        "seq -f '{}{token}-%09.0f' {} {last}{redirect}",
+        letter(side),
+        lines.start
+    )
 }
 
 #[derive(Debug)]
@@ -250,7 +266,10 @@ impl Note {
         let file = place.strip_prefix("full output: ").and_then(|place| {
             let (path, range) = place.rsplit_once(" bytes ")?;
             let (first, last) = range.split_once('-')?;
-            Some((path.to_owned(), first.parse().ok()?..last.parse::<u64>().ok()? + 1))
+            Some((
+                path.to_owned(),
+                first.parse().ok()?..last.parse::<u64>().ok()? + 1,
+            ))
         });
         Some(Note {
             bytes: bytes.parse().ok()?,
@@ -273,7 +292,9 @@ fn letter(side: Side) -> char {
 
 /// What a tool adds, and what a shell says of its children: no writer writes anything like it.
 fn is_of_the_tool(line: &str, side: Side) -> bool {
-    line == "(no new output)" || line == "\n" || line.starts_with('[') || side == Side::Err && line.starts_with("bash: ")
+    matches!(line, "(no new output)\n" | "(no output)\n" | "(no output)" | "\n")
+        || line.starts_with('[')
+        || side == Side::Err && line.starts_with("bash: ")
 }
 
 #[cfg(test)]

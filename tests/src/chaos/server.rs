@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use self::weather::{Ending, Weather};
 use super::book::{Call, SIDES};
@@ -39,6 +40,8 @@ struct Connection {
     writers: Vec<Started>,
     /// Calls that were not waited for.
     open: Vec<i64>,
+    /// What passes by itself.
+    later: JoinSet<()>,
     descriptors: usize,
 }
 
@@ -72,6 +75,7 @@ pub(super) async fn connection(letter: char, mut dice: Dice) -> Faults {
         weather,
         writers: Vec::new(),
         open: Vec::new(),
+        later: JoinSet::new(),
         descriptors: 0,
     };
     let lived = connection.live(steps, ending).await;
@@ -91,7 +95,8 @@ impl Connection {
     async fn live(&mut self, steps: usize, ending: Ending) -> Result<(), Gone> {
         self.warm_up().await?;
         for _ in 0..steps {
-            self.weather.strikes(&self.room, self.server, &mut self.dice);
+            self.weather
+                .strikes(&self.room, self.server, &mut self.dice, &mut self.later);
             if let Err(gone) = self.step().await {
                 self.weather.clears(&self.room, self.server);
                 return Err(gone);
@@ -271,7 +276,10 @@ impl Connection {
 
     async fn ask(&mut self, task: &str) -> Result<(), Gone> {
         let call = Call::Kill(task.to_owned());
-        let id = self.wire.call("task_kill", json!({"task_id": task}), call).await?;
+        let id = self
+            .wire
+            .call("task_kill", json!({"task_id": task}), call)
+            .await?;
         self.wire.answer(id).await.map(drop)
     }
 
@@ -318,12 +326,24 @@ impl Connection {
     async fn drain(&mut self, task: &str) -> Result<(), Gone> {
         for _ in 0..100 {
             let call = Call::Read(task.to_owned());
-            let id = self.wire.call("task_output", json!({"task_id": task}), call).await?;
-            if self.wire.answer(id).await?.text().starts_with("(no new output)\n") {
+            let id = self
+                .wire
+                .call("task_output", json!({"task_id": task}), call)
+                .await?;
+            if self
+                .wire
+                .answer(id)
+                .await?
+                .text()
+                .starts_with("(no new output)\n")
+            {
                 return Ok(());
             }
         }
-        self.wire.book().faults.push(format!("{task} can be read for ever"));
+        self.wire
+            .book()
+            .faults
+            .push(format!("{task} can be read for ever"));
         Ok(())
     }
 
@@ -337,7 +357,9 @@ impl Connection {
             if *doubtful && task.is_none() {
                 continue;
             }
-            let Some(account) = book.account(&writer.token) else { continue };
+            let Some(account) = book.account(&writer.token) else {
+                continue;
+            };
             let mut wrong = SIDES.iter().filter_map(|&side| {
                 let written = writer.written(&self.room, side);
                 account.check(side, written).err()
@@ -453,7 +475,10 @@ fn config(dice: &mut Dice) -> String {
         50 + dice.below(600),
         1 + dice.below(100),
     );
-    config.push_str(&format!("[tool_bash]\nleftover = \"{}\"\n", dice.pick(&["adopt", "adopt", "end"])));
+    config.push_str(&format!(
+        "[tool_bash]\nleftover = \"{}\"\n",
+        dice.pick(&["adopt", "adopt", "end"])
+    ));
     if dice.percent(30) {
         config.push_str(&format!("stall_notice_ms = {}\n", 50 + dice.below(300)));
     }

@@ -79,9 +79,12 @@ impl Wire {
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": {"name": "chaos", "version": "1"}});
         // Its answer is no text, and waited for as one all the same.
-        let id = wire.request("initialize", hello, Call::Look(String::new())).await?;
+        let id = wire
+            .request("initialize", hello, Call::Look(String::new()))
+            .await?;
         wire.answer(id).await?;
-        wire.line(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
+        wire.line(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .await?;
         Ok(wire)
     }
 
@@ -103,7 +106,8 @@ impl Wire {
     /// Asks for the resource of a task, and does not wait for it.
     pub(super) async fn look(&mut self, task: &str) -> Result<i64, Gone> {
         let uri = json!({"uri": format!("dsh://task/{task}")});
-        self.request("resources/read", uri, Call::Look(task.to_owned())).await
+        self.request("resources/read", uri, Call::Look(task.to_owned()))
+            .await
     }
 
     /// Takes a call back.
@@ -131,7 +135,9 @@ impl Wire {
         match timeout(PATIENCE, answered).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.book().faults.push(format!("no answer to call {id} within {PATIENCE:?}"));
+                self.book()
+                    .faults
+                    .push(format!("no answer to call {id} within {PATIENCE:?}"));
                 Err(Gone)
             }
         }
@@ -199,7 +205,10 @@ async fn read(stdout: ChildStdout, shared: Arc<Shared>) {
             Ok(Some(line)) => line,
             Ok(None) => break,
             Err(error) => {
-                shared.book().faults.push(format!("what came is no text: {error}"));
+                shared
+                    .book()
+                    .faults
+                    .push(format!("what came is no text: {error}"));
                 break;
             }
         };

@@ -1,7 +1,5 @@
 //! The commands of a run: each begins with its token, and all that it writes are numbered lines.
 
-use std::path::PathBuf;
-
 use super::dice::Dice;
 use super::lines::{LINE, Side, Written, seq};
 use crate::Room;
@@ -34,15 +32,33 @@ impl Writer {
             1 => {
                 let half = lines / 2;
                 let rest = seq(Side::Out, &token, half..lines);
-                format!("{} && sleep 0.{:02} && {rest} && : > {mark}", quick(half), dice.below(40))
+                format!(
+                    "{} && sleep 0.{:02} && {rest} && : > {mark}",
+                    quick(half),
+                    dice.below(40)
+                )
             }
             2 => format!("{} && : > {mark}; exec sleep 600", quick(lines)),
-            3 => format!("trap '' TERM; {} && : > {mark}; sleep 600; sleep 600", quick(lines)),
+            3 => format!(
+                "trap '' TERM; {} && : > {mark}; sleep 600; sleep 600",
+                quick(lines)
+            ),
             4 => format!("{} && : > {mark}; (setsid sleep 600 &)", quick(lines)),
-            5 => format!("{} && : > {mark}; (trap '' TERM; setsid sleep 600 & sleep 600) & exit 3", quick(lines)),
-            6 => format!("for i in 1 2 3 4 5 6 7 8; do (sleep 0.{} &) ; done; {} && : > {mark}", dice.below(9), quick(lines)),
+            5 => format!(
+                "{} && : > {mark}; (trap '' TERM; setsid sleep 600 & sleep 600) & exit 3",
+                quick(lines)
+            ),
+            6 => format!(
+                "for i in 1 2 3 4 5 6 7 8; do (sleep 0.{} &) ; done; {} && : > {mark}",
+                dice.below(9),
+                quick(lines)
+            ),
             7 => format!("{} && : > {mark}; exec >&- 2>&-; sleep 0.2", quick(lines)),
-            8 => format!("{} && : > {mark}; kill -{} $$", quick(lines), dice.pick(&["KILL", "TERM", "HUP", "SEGV"])),
+            8 => format!(
+                "{} && : > {mark}; kill -{} $$",
+                quick(lines),
+                dice.pick(&["KILL", "TERM", "HUP", "SEGV"])
+            ),
             9 => return Writer::on_both_sides(token, dice),
             _ => return Writer::endless(token),
         };
@@ -82,11 +98,6 @@ impl Writer {
         } else {
             Written::AtMost(bytes)
         }
-    }
-
-    /// Where it says that it has written all.
-    pub(super) fn mark(&self, room: &Room) -> PathBuf {
-        room.file(&self.mark)
     }
 
     fn endless(token: String) -> Writer {

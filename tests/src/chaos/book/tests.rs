@@ -30,7 +30,9 @@ fn read() -> Call {
 }
 
 fn notice(status: &str) -> String {
-    format!("\nbackground task bash-1 (bash: : c000; true) finished {status}. Read its output with task_output.\nlast output:\n> x")
+    format!(
+        "\nbackground task bash-1 (bash: : c000; true) finished {status}. Read its output with task_output.\nlast output:\n> x"
+    )
 }
 
 #[test]
@@ -57,14 +59,22 @@ fn a_notice_after_a_read_and_a_second_one_are_found() {
 #[test]
 fn a_notice_beside_the_read_that_tells_the_same_is_found() {
     let mut book = started();
-    told(&mut book, 1, read(), &[&format!("(no new output)\n{DONE}"), &notice(DONE)]);
+    told(
+        &mut book,
+        1,
+        read(),
+        &[&format!("(no new output)\n{DONE}"), &notice(DONE)],
+    );
     assert_eq!(book.faults.len(), 1);
 }
 
 #[test]
 fn a_kill_is_news_only_when_it_failed() {
     let asked = "requested cancellation of task bash-1";
-    for (status, faults) in [("[status: killed, signal: SIGTERM]", 1), ("[status: failed, guard lost]", 0)] {
+    for (status, faults) in [
+        ("[status: killed, signal: SIGTERM]", 1),
+        ("[status: failed, guard lost]", 0),
+    ] {
         let mut book = started();
         told(&mut book, 1, Call::Kill("bash-1".to_owned()), &[asked]);
         told(&mut book, 2, Call::List, &["", &notice(status)]);
@@ -87,7 +97,12 @@ fn an_answer_to_a_cancelled_call_forbids_nothing_and_proves_nothing() {
 fn two_ends_of_one_task_are_found() {
     let mut book = started();
     told(&mut book, 1, read(), &[&format!("(no new output)\n{DONE}")]);
-    told(&mut book, 2, read(), &["(no new output)\n[status: killed, signal: SIGTERM]"]);
+    told(
+        &mut book,
+        2,
+        read(),
+        &["(no new output)\n[status: killed, signal: SIGTERM]"],
+    );
     assert!(book.faults[0].contains("ended as"), "{:?}", book.faults);
 }
 
@@ -96,7 +111,12 @@ fn output_and_tasks_of_others_are_found() {
     let mut book = started();
     told(&mut book, 1, read(), &["od000-000000000\n[status: running]"]);
     assert_eq!(book.faults.len(), 1, "{:?}", book.faults);
-    told(&mut book, 2, Call::List, &["bash-2 [bash] running — : d000; true"]);
+    told(
+        &mut book,
+        2,
+        Call::List,
+        &["bash-2 [bash] running — : d000; true"],
+    );
     assert_eq!(book.faults.len(), 2, "{:?}", book.faults);
 }
 

@@ -4,10 +4,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use rustix::process::Signal;
+use tokio::task::JoinSet;
 
 use crate::Room;
 use crate::chaos::dice::Dice;
-use crate::chaos::facts::{self, Part, everybody, limit, signal};
+use crate::chaos::facts::{self, Held, Part, everybody, limit, signal};
 use crate::chaos::wire::Wire;
 
 /// What befalls a server while it works.
@@ -61,10 +62,11 @@ impl Weather {
         *dice.pick(&ALL)
     }
 
-    /// Maybe something happens now.
-    pub(super) fn strikes(self, room: &Room, server: u32, dice: &mut Dice) {
+    /// Maybe something happens now; `later` has what passes by itself.
+    pub(super) fn strikes(self, room: &Room, server: u32, dice: &mut Dice, later: &mut JoinSet<()>) {
         // Rolled in any weather, so that what comes after does not depend on who is there.
         let (strikes, who, stops) = (dice.percent(20), dice.below(1 << 20), dice.percent(30));
+        let time = dice.millis(500);
         if !strikes {
             return;
         }
@@ -86,8 +88,16 @@ impl Weather {
             Weather::Descriptors if stops => _ = limit(server, "nofile=1000"),
             Weather::Descriptors => _ = limit(server, &format!("nofile={}", 8 + who % 40)),
             Weather::Disk => _ = limit(server, &format!("fsize={}", 64_000 + who % 400_000)),
-            Weather::Stopped if stops => _ = signal(room, server, Signal::CONT),
-            Weather::Stopped => _ = signal(room, server, Signal::STOP),
+            Weather::Stopped => {
+                if let Some(server) = Held::of(room, server) {
+                    server.signal(Signal::STOP);
+                    later.spawn(async move {
+                        // sleep: the time it is stopped is what is tried.
+                        tokio::time::sleep(time).await;
+                        server.signal(Signal::CONT);
+                    });
+                }
+            }
         }
     }
 
