@@ -46,3 +46,4 @@ mod run_terminal;
 mod subagent_acp;
 mod subagent_claude_code;
 mod subagent_codex;
+mod subagent_inprocess;
