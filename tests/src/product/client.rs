@@ -63,8 +63,8 @@ impl Product {
             }
             Kind::ClaudeCode => {
                 let said = request.body["messages"].as_array().into_iter().flatten();
-                let blocks = said.flat_map(|message| message["content"].as_array().into_iter().flatten());
-                let answer = blocks.filter(|block| block["type"] == "tool_result").last();
+                let mut blocks = said.flat_map(|message| message["content"].as_array().into_iter().flatten());
+                let answer = blocks.rfind(|block| block["type"] == "tool_result");
                 answer.map_or(Value::Null, |answer| answer["content"].clone())
             }
         };

@@ -348,3 +348,40 @@ async fn a_session_keeps_its_preset() {
     let results = resumed.of_type("tool_result");
     assert_eq!(results[0]["text"], "Error: unknown tool \"subagent\"");
 }
+
+#[tokio::test]
+async fn a_profile_sets_and_removes_variables_of_a_product() {
+    let room = room();
+    let (product, profile) = (
+        room.home().join("product"),
+        room.home().join("profiles/codex.toml"),
+    );
+    let tells = "#!/bin/sh\necho \"${KEPT-none} ${SET-none} ${REMOVED-none}\" > \"$0.env\"\nexit 7\n";
+    fs::write(&product, tells).expect("a program");
+    let rows = fs::read_to_string(&profile).expect("a profile");
+    let arguments = ["--profile", "codex", "--preset", "codex"];
+
+    let wrong = format!("{rows}[providers.config.env]\nREMOVED = true\n");
+    fs::write(&profile, wrong).expect("a profile");
+    let refused = room.dsh().arg("mcp").args(arguments).output();
+    let refused = refused.await.expect("dsh runs");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    let said = "codex.toml: providers.subagent-codex.config.env: invalid value: boolean `true`, expected a string, or false to remove the variable\n";
+    assert!(told.ends_with(said), "{told}");
+
+    let right = format!("{rows}[providers.config.env]\nSET = \"set\"\nREMOVED = false\n");
+    fs::write(&profile, right).expect("a profile");
+    let work = room.work();
+    let options = ServerOptions {
+        env: &[("KEPT", "kept"), ("REMOVED", "not removed")],
+        arguments: &arguments,
+        ..ServerOptions::default()
+    };
+    let mut server = Server::spawn(room, &work, options);
+    server.shake_hands().await;
+    let task = json!({"description": "try", "prompt": "say hello"});
+    server.call("subagent_codex", task).await.error();
+    let got = fs::read_to_string(product.with_extension("env"));
+    assert_eq!(got.expect("it was started"), "kept set none\n");
+    server.close().await;
+}

@@ -269,7 +269,8 @@ async fn cancelled(product: Product) {
     delegating.product.model.asked(1).await;
     delegating.server.cancel(call).await;
     gone_soon(&delegating.product).await;
-    assert!(!delegating.server.has_answered(call));
+    assert_eq!(delegating.server.list().await.texts, ["(no background tasks)"]);
+    assert!(!delegating.server.has_answered(call), "nobody wants to know");
     delegating.close().await;
 }
 
