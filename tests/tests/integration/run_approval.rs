@@ -115,6 +115,24 @@ async fn a_signal_at_the_question_ends_the_run() {
 }
 
 #[tokio::test]
+async fn calls_that_overlap_are_asked_for_one_by_one_and_not_at_all_once_nobody_wants_to_know() {
+    let look = || json!({"name": "task_list", "arguments": {}});
+    let turns = json!([{"tool_calls": [look(), look()]}, {"text": "Over."}]);
+    for (answers, code, questions) in [(vec!["y\n", "n\n"], 0, 2), (vec!["\u{3}"], 130, 1)] {
+        let room = Room::new();
+        let config = "[approval]\nask = [\"task_list\"]\n";
+        std::fs::write(room.home().join("config.toml"), config).expect("a file");
+        let ran = typed_to(&room, turns.clone(), &answers).await;
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        let shown = std::fs::read_to_string(room.file("typescript")).expect("what was shown");
+        assert_eq!(shown.matches("[y/N]").count(), questions, "{shown}");
+        let denied = log(&room).matches("\"isError\":true").count();
+        assert_eq!(denied, if code == 0 { 1 } else { 2 }, "{}", log(&room));
+        room.assert_empty();
+    }
+}
+
+#[tokio::test]
 async fn without_a_terminal_it_is_denied() {
     let room = Room::new();
     asking(&room);

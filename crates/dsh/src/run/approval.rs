@@ -8,36 +8,31 @@ use dsh_agent::Agent;
 use dsh_output::visible_line;
 use dsh_tools::{Approval, Approver, PendingCall};
 use rustix::fs::OFlags;
-use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::printer::{Asked, Question, TERMINAL};
 
 /// The longest answer that is looked at.
 const MAX_ANSWER: usize = 1024;
 
-/// Asks on the terminal, one question at a time; without a terminal nobody answers.
+/// Asks on the terminal; without a terminal nobody answers.
 ///
 /// Whoever follows the run takes the questions, shows what led to each, and has it written.
 #[derive(Debug)]
-pub(super) struct AskOnTerminal {
-    turn: Mutex<()>,
-    questions: mpsc::UnboundedSender<Question>,
-}
+pub(super) struct AskOnTerminal(mpsc::UnboundedSender<Question>);
 
 impl AskOnTerminal {
     /// With where its questions go.
     pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Question>) {
         let (questions, taken) = mpsc::unbounded_channel();
-        let turn = Mutex::default();
-        (Self { turn, questions }, taken)
+        (Self(questions), taken)
     }
 
     async fn answer(&self, text: String) -> io::Result<Approval> {
         let (asked, written) = oneshot::channel();
-        if self.questions.send(Question { text, asked }).is_err() {
+        if self.0.send(Question { text, asked }).is_err() {
             return Ok(Approval::Unanswered);
         }
         match written.await {
@@ -51,7 +46,6 @@ impl AskOnTerminal {
 #[async_trait]
 impl Approver for AskOnTerminal {
     async fn ask(&self, call: &PendingCall) -> Approval {
-        let _turn = self.turn.lock().await;
         let answered = self.answer(question(call)).await;
         answered.unwrap_or_else(|error| {
             tracing::info!("nobody can be asked on {TERMINAL}: {error}");
@@ -63,10 +57,7 @@ impl Approver for AskOnTerminal {
 /// What is to be run, on one line, and where, if that is not where the session works: what a model writes must neither
 /// draw on the terminal nor look like something else.
 fn question(call: &PendingCall) -> String {
-    let args = match &call.args {
-        Value::String(raw) => serde_json::from_str(raw).unwrap_or_else(|_| call.args.clone()),
-        args => args.clone(),
-    };
+    let args = &call.args;
     let what = match args["command"].as_str() {
         Some(command) => command.to_owned(),
         None => args.to_string(),

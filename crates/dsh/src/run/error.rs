@@ -1,6 +1,6 @@
-//! Why a run could not begin, or tell its result.
+//! The errors of a run, and their exit codes.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use dsh_agent_loop::CreateError;
 use dsh_session::StoreError;
@@ -17,9 +17,6 @@ pub(crate) enum RunError {
     /// Stdin cannot be read.
     #[error("cannot read the prompt from stdin: {0}")]
     Stdin(#[source] io::Error),
-    /// What was named cannot be the session's file.
-    #[error(transparent)]
-    Unfit(StoreError),
     /// There is no session in the file.
     #[error("no session to resume: {0}")]
     Missing(#[source] StoreError),
@@ -51,12 +48,21 @@ impl RunError {
     /// The exit code that goes with it.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::NoPrompt
-            | Self::PromptNotText
-            | Self::Unfit(_)
-            | Self::Missing(_)
-            | Self::OtherPreset { .. } => 2,
+            Self::NoPrompt | Self::PromptNotText | Self::Missing(_) | Self::OtherPreset { .. } => 2,
+            Self::Session(error) if is_unfit(error) => 2,
             Self::Stdin(_) | Self::Session(_) | Self::Cwd(_) | Self::Create(_) | Self::Output(_) => 1,
         }
+    }
+}
+
+/// Whether another file has to be named; otherwise this one is hindered.
+pub(super) fn is_unfit(error: &StoreError) -> bool {
+    match error {
+        StoreError::Exists { .. } | StoreError::NotAFile { .. } | StoreError::NoHeader { .. } => true,
+        StoreError::Io { source, .. } => matches!(
+            source.kind(),
+            ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
+        ),
+        _ => false,
     }
 }

@@ -8,14 +8,14 @@ use dsh_agent_core::ServiceContext;
 use dsh_agent_loop::{LedAgent, Live};
 use dsh_llm::text_of;
 use dsh_scope::ScopeClosed;
-use dsh_session::{Durability, Event, EventData, MessageSource, SessionFeed, TurnEnd};
+use dsh_session::{Durability, Event, EventData, MessageSource, SessionFeed};
 use dsh_tasks::{Serves, TaskId, TaskRegistry, TaskSnapshot};
 use futures_util::FutureExt;
 use tokio::sync::{broadcast, mpsc};
 
 use super::format::Task;
 use super::printer::Question;
-use super::report::{Outcome, Report};
+use super::report::Report;
 use crate::signals::Signals;
 
 /// What an agent does, with all that can be seen of it.
@@ -115,29 +115,6 @@ impl<'a> Run<'a> {
         }
         for change in std::mem::take(&mut self.waiting) {
             self.report.task(change.task);
-        }
-    }
-
-    /// What came of it.
-    pub(super) fn outcome(&self, followed: Followed, max_tokens: Option<u64>) -> Outcome {
-        match followed {
-            Followed::Signalled | Followed::Unread => return Outcome::Cancelled,
-            Followed::ToItsEnd | Followed::TooLong | Followed::Failed => {}
-        }
-        match self.report.last_end() {
-            Some(TurnEnd::Completed) => Outcome::Completed,
-            Some(TurnEnd::MaxTokens) => Outcome::Failed(match max_tokens {
-                Some(limit) => {
-                    format!("the answer was cut off at its limit of tokens (model.max_tokens = {limit})")
-                }
-                None => {
-                    "the answer was cut off at the provider's limit of tokens (model.max_tokens is not set)"
-                        .to_owned()
-                }
-            }),
-            Some(TurnEnd::Error { message, .. }) => Outcome::Failed(message.clone()),
-            Some(TurnEnd::Aborted { .. } | TurnEnd::Disposed) => Outcome::Cancelled,
-            Some(TurnEnd::Interrupted) | None => Outcome::Failed("no turn was begun".to_owned()),
         }
     }
 

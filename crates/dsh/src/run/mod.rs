@@ -8,6 +8,7 @@ mod approval;
 mod error;
 mod follow;
 mod format;
+mod outcome;
 mod printer;
 mod prompt;
 mod report;
@@ -16,8 +17,7 @@ mod session;
 use std::sync::Arc;
 
 use dsh_agent_core::{AgentCore, Config, Models};
-use dsh_llm::ContentBlock;
-use dsh_session::{Durability, Message, MessageSource};
+use dsh_session::{Durability, Message};
 use dsh_tools::Approver;
 
 pub(crate) use error::RunError;
@@ -28,8 +28,9 @@ use crate::signals::Signals;
 use crate::{Failure, services, streams};
 use approval::AskOnTerminal;
 use follow::{Followed, Run, follow};
+use outcome::Outcome;
 use printer::Printer;
-use report::{Outcome, Report};
+use report::Report;
 
 /// Does what was asked for, and returns the exit code: 0 if the last turn completed, else 1.
 pub(crate) async fn run(mut settings: Settings, args: RunArgs, signals: &Signals) -> Result<u8, Failure> {
@@ -73,11 +74,7 @@ async fn work(
     let printer = Printer::start()?;
     let report = Report::new(args.output_format, printer, &session, &led.model());
     let mut run = Run::new(context, &led, report, questions, args.linger).map_err(|_| Failure::Stopped)?;
-    let message = Message {
-        content: vec![ContentBlock::text(prompt)],
-        source: MessageSource::User,
-    };
-    let asked = led.agent().follow_up(message);
+    let asked = led.agent().follow_up(Message::user(prompt));
     let followed = match asked {
         Ok(()) => follow(&mut run, signals).await,
         // The services are being shut down.
@@ -89,7 +86,7 @@ async fn work(
     }
     core.shutdown().await;
     run.catch_up();
-    let mut outcome = run.outcome(followed, config.model.max_tokens);
+    let mut outcome = Outcome::of(followed, run.report.last_end(), config.model.max_tokens);
     if outcome == Outcome::Completed
         && let Err(misfits) = models.finish()
     {

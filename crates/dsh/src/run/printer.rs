@@ -29,8 +29,16 @@ const ERASE: &str = "\r\x1b[K";
 #[derive(Debug)]
 pub(super) struct Printer {
     pieces: mpsc::Sender<Piece>,
+    status: StatusLine,
     ended: CancellationToken,
     broken: Arc<Broken>,
+}
+
+/// Whether there is a line that says what the agent does: where stderr is a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StatusLine {
+    Shown,
+    Absent,
 }
 
 /// What a person is to be asked.
@@ -70,7 +78,7 @@ enum Piece {
     /// What the status line says from now on.
     Status(String),
     /// To be asked on the terminal.
-    Ask(Question, Open),
+    Ask(Question),
     /// It was answered, or nobody wants to know any more.
     Closed,
     /// Nothing follows.
@@ -81,8 +89,14 @@ impl Printer {
     /// Starts the thread.
     pub(super) fn start() -> io::Result<Self> {
         let (pieces, received) = mpsc::channel();
+        let status = match stderr().is_terminal() {
+            true => StatusLine::Shown,
+            false => StatusLine::Absent,
+        };
+        let terminal = Terminal::new(status, pieces.clone());
         let printer = Self {
             pieces,
+            status,
             ended: CancellationToken::new(),
             broken: Arc::default(),
         };
@@ -91,7 +105,7 @@ impl Printer {
             .name("printer".to_owned())
             .spawn(move || {
                 let _ended = ended;
-                Terminal::new().print(received, &broken);
+                terminal.print(received, &broken);
             })?;
         Ok(printer)
     }
@@ -106,14 +120,18 @@ impl Printer {
         self.put(Piece::Note(note));
     }
 
-    /// What the status line says from now on; it is there only where stderr is a terminal.
+    /// What the status line says from now on, if there is one.
     pub(super) fn status(&self, status: String) {
-        self.put(Piece::Status(status));
+        match self.status {
+            StatusLine::Shown => self.put(Piece::Status(status)),
+            StatusLine::Absent => {}
+        }
     }
 
-    /// A question for the person at the terminal. Until it is answered the terminal shows nothing else.
+    /// A question for the person at the terminal. Until it is answered the terminal shows nothing else, and no other
+    /// question.
     pub(super) fn ask(&self, question: Question) {
-        self.put(Piece::Ask(question, Open(self.pieces.clone())));
+        self.put(Piece::Ask(question));
     }
 
     /// Waits until stdout takes nothing more.
@@ -155,7 +173,7 @@ impl Drop for Open {
 
 /// Both streams, which may be the same terminal.
 struct Terminal {
-    has_status: bool,
+    status_line: StatusLine,
     status: String,
     /// Whether the line that the cursor is in is ours to erase.
     drawn: bool,
@@ -163,16 +181,19 @@ struct Terminal {
     asking: bool,
     /// What would be written over it.
     held: Vec<Piece>,
+    /// Where it is told that a question is closed.
+    pieces: mpsc::Sender<Piece>,
 }
 
 impl Terminal {
-    fn new() -> Self {
+    fn new(status_line: StatusLine, pieces: mpsc::Sender<Piece>) -> Self {
         Self {
-            has_status: stderr().is_terminal(),
+            status_line,
             status: String::new(),
             drawn: false,
             asking: false,
             held: Vec::new(),
+            pieces,
         }
     }
 
@@ -192,24 +213,19 @@ impl Terminal {
     fn disturbs(&self, piece: &Piece) -> bool {
         match piece {
             Piece::Line(_) => stdout().is_terminal(),
-            Piece::Note(_) => self.has_status,
-            Piece::Ask(..) => true,
+            Piece::Note(_) => self.status_line == StatusLine::Shown,
+            Piece::Ask(_) => true,
             Piece::Status(_) | Piece::Closed | Piece::End => false,
         }
     }
 
     fn show(&mut self, piece: Piece, broken: &Broken) {
         match piece {
-            Piece::Ask(question, open) => {
-                self.erase();
-                self.asking = true;
-                // Where it is wanted no more, or not written, `open` is dropped.
-                let asked = write_question(&question.text);
-                let asked = asked.map(|terminal| Asked { terminal, open });
-                let _ = question.asked.send(asked);
-            }
+            // Nobody wants to know any more.
+            Piece::Ask(question) if question.asked.is_closed() => {}
+            Piece::Ask(question) => self.ask(question),
             Piece::Closed => self.close(broken),
-            Piece::Status(status) if self.has_status => {
+            Piece::Status(status) => {
                 self.erase();
                 self.status = visible_line(&status).into_owned();
                 self.draw();
@@ -229,14 +245,26 @@ impl Terminal {
                 }
                 self.draw();
             }
-            Piece::Status(_) | Piece::Line(_) | Piece::End => {}
+            Piece::Line(_) | Piece::End => {}
         }
+    }
+
+    fn ask(&mut self, question: Question) {
+        self.erase();
+        let asked = write_question(&question.text).map(|terminal| Asked {
+            terminal,
+            open: Open(self.pieces.clone()),
+        });
+        self.asking = asked.is_ok();
+        // Where nobody takes it, the question is closed by being dropped.
+        let _ = question.asked.send(asked);
+        self.draw();
     }
 
     /// Shows what had to wait for the open question.
     fn close(&mut self, broken: &Broken) {
         // Without an answer the cursor is still behind the question.
-        self.drawn |= self.asking && self.has_status;
+        self.drawn |= self.asking && self.status_line == StatusLine::Shown;
         self.asking = false;
         let mut held = std::mem::take(&mut self.held).into_iter();
         while !self.asking

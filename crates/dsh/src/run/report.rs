@@ -10,23 +10,13 @@ use serde::Serialize;
 
 use super::RunError;
 use super::format::{Line, Summary, Task};
+use super::outcome::Outcome;
 use super::printer::{Printer, Question};
 use crate::cli::OutputFormat;
 use crate::signals::Signals;
 
 /// How long a reader who takes nothing can hold up the end after a signal.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// The last turn completed.
-    Completed,
-    /// It did not.
-    Failed(String),
-    /// Somebody stopped it.
-    Cancelled,
-}
 
 /// Shows what happens, and keeps what the result says.
 pub(super) struct Report {
@@ -291,30 +281,5 @@ impl Report {
         let parts = [self.doing.clone(), live.join(", ")];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         self.printer.status(parts.join(" | "));
-    }
-}
-
-impl Outcome {
-    /// The exit code that goes with it, where no signal came.
-    pub(super) fn code(&self) -> u8 {
-        match self {
-            Self::Completed => 0,
-            Self::Failed(_) | Self::Cancelled => 1,
-        }
-    }
-
-    fn as_str(&self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed(_) => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    fn error(&self) -> Option<&str> {
-        match self {
-            Self::Failed(error) => Some(error),
-            Self::Completed | Self::Cancelled => None,
-        }
     }
 }

@@ -1,12 +1,11 @@
 //! The session of a run: new or gone on with, in a file or not.
 
-use std::io::ErrorKind;
-
 use dsh_agent_core::ServiceContext;
 use dsh_session::{Session, SessionFile, SessionId, StoreError};
 use uuid::Uuid;
 
 use super::RunError;
+use super::error::is_unfit;
 use crate::cli::RunArgs;
 
 /// A new session that works in this directory, or the one of `file` that is to go on.
@@ -23,12 +22,12 @@ pub(super) fn open(
         return Ok(Session::with_header(header()?));
     };
     let file = if args.resume {
-        SessionFile::open(path).map_err(|error| match refused(error) {
-            RunError::Unfit(error @ StoreError::Io { .. }) => RunError::Missing(error),
-            error => error,
+        SessionFile::open(path).map_err(|error| match error {
+            StoreError::Io { .. } if is_unfit(&error) => RunError::Missing(error),
+            error => RunError::Session(error),
         })?
     } else {
-        SessionFile::create(path, header()?).map_err(refused)?
+        SessionFile::create(path, header()?).map_err(RunError::Session)?
     };
     if let (Some(asked), Some(had)) = (named_preset, file.header().preset.as_deref())
         && asked != had
@@ -39,22 +38,6 @@ pub(super) fn open(
         });
     }
     Ok(Session::persisted(file))
-}
-
-/// Whether another file has to be named, or this one is hindered.
-fn refused(error: StoreError) -> RunError {
-    let unfit = match &error {
-        StoreError::Exists { .. } | StoreError::NotAFile { .. } | StoreError::NoHeader { .. } => true,
-        StoreError::Io { source, .. } => matches!(
-            source.kind(),
-            ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
-        ),
-        _ => false,
-    };
-    match unfit {
-        true => RunError::Unfit(error),
-        false => RunError::Session(error),
-    }
 }
 
 fn new_id() -> SessionId {
