@@ -176,7 +176,8 @@ impl Book {
         let (text, status) = text.rsplit_once('\n').unwrap_or(("", text));
         let token = self.tasks.get(task).cloned();
         // Nothing is consumed: an account of its own. The place where a long one is cut is anywhere.
-        if let Some(token) = token.filter(|_| !text.contains("are not shown]")) {
+        let whole = !text.is_empty() && !text.contains("are not shown]");
+        if let Some(token) = token.filter(|_| whole) {
             let looked = Account::new(&token).told(&format!("{text}\n"), Told::Surely);
             self.faults.extend(looked.err());
         }

@@ -68,44 +68,30 @@ impl Account {
     pub(super) fn told(&mut self, text: &str, told: Told) -> Result<Vec<Elsewhere>, String> {
         let mut side = Side::Out;
         let mut elsewhere = Vec::new();
-        // What comes next on this side, where that is known; and what could not be placed yet because it is not.
+        // What comes next on this side, where that is known; and what is placed by what comes after it.
         let (mut next, mut waiting) = (None, Vec::new());
-        for line in text.split_inclusive('\n') {
+        let mut lines = text.split_inclusive('\n').peekable();
+        while let Some(line) = lines.next() {
             if let Some(number) = self.number(side, line) {
                 let start = number * LINE;
-                self.place_before(side, start, &mut waiting, told)?;
-                self.add(side, start..start + LINE, told);
-                next = Some(start + LINE);
+                elsewhere.extend(self.place_before(side, start, &mut waiting, told)?);
+                let soft = lines.peek().is_none_or(|line| is_of_the_tool(line, side));
+                next = Some(self.add_line(side, start..start + LINE, told, soft));
             } else if let Some(note) = Note::read(line) {
-                match next {
-                    Some(start) => {
-                        let bytes = start..start + note.bytes;
-                        next = Some(bytes.end);
-                        self.add(side, bytes.clone(), told);
-                        elsewhere.extend(note.elsewhere(bytes));
-                    }
-                    None => waiting.push(Waiting::Note(note)),
-                }
+                waiting.push(Waiting::Note(note));
             } else if line == "[stderr]\n" || line == "[stdout]\n" {
+                elsewhere.extend(self.place_after(side, next, &mut waiting, told)?);
                 side = if line == "[stderr]\n" {
                     Side::Err
                 } else {
                     Side::Out
                 };
-                self.let_go(&mut waiting)?;
                 next = None;
             } else if !is_of_the_tool(line, side) {
-                match next.filter(|&start| self.fits(side, start, line)) {
-                    Some(start) => {
-                        let end = start + line.trim_end_matches('\n').len() as u64;
-                        self.add(side, start..end, told);
-                        next = Some(end);
-                    }
-                    None => waiting.push(Waiting::Piece(line.to_owned())),
-                }
+                waiting.push(Waiting::Piece(line.to_owned()));
             }
         }
-        self.let_go(&mut waiting)?;
+        elsewhere.extend(self.place_after(side, next, &mut waiting, told)?);
         Ok(elsewhere)
     }
 
@@ -167,14 +153,8 @@ impl Account {
     }
 
     fn fits(&self, side: Side, start: u64, piece: &str) -> bool {
-        let piece = piece.trim_end_matches('\n').as_bytes();
         let expected = (start..).map(|at| self.byte(side, at));
-        !piece.is_empty()
-            && piece
-                .iter()
-                .copied()
-                .zip(expected)
-                .all(|(is, should)| is == should)
+        piece.bytes().zip(expected).all(|(is, should)| is == should)
     }
 
     fn byte(&self, side: Side, at: u64) -> u8 {
@@ -193,6 +173,17 @@ impl Account {
         text.as_bytes()[start..start + (bytes.end - bytes.start) as usize].to_vec()
     }
 
+    /// A line whose break may be the tool's, since a note or the end comes after it, is told without it for certain.
+    fn add_line(&mut self, side: Side, line: Range<u64>, told: Told, soft: bool) -> u64 {
+        if soft {
+            self.add(side, line.start..line.end - 1, told);
+            self.add(side, line.end - 1..line.end, Told::Maybe);
+        } else {
+            self.add(side, line.clone(), told);
+        }
+        line.end
+    }
+
     /// Places what came right before `start`, the last of it first.
     fn place_before(
         &mut self,
@@ -200,33 +191,64 @@ impl Account {
         start: u64,
         waiting: &mut Vec<Waiting>,
         told: Told,
-    ) -> Result<(), String> {
-        let mut end = start;
+    ) -> Result<Vec<Elsewhere>, String> {
+        let (mut end, mut elsewhere) = (start, Vec::new());
         while let Some(last) = waiting.pop() {
-            let length = match &last {
-                Waiting::Note(note) => note.bytes,
-                Waiting::Piece(piece) => piece.trim_end_matches('\n').len() as u64,
+            let place = |length: u64| Some(end.checked_sub(length)?..end);
+            let placed = match &last {
+                Waiting::Note(note) => place(note.bytes),
+                Waiting::Piece(piece) => [piece.as_str(), piece.trim_end_matches('\n')]
+                    .iter()
+                    .filter_map(|piece| Some((place(piece.len() as u64)?, piece)))
+                    .find(|(place, piece)| self.fits(side, place.start, piece))
+                    .map(|(place, _)| place),
             };
-            let start = end.checked_sub(length);
-            let start = start.filter(|&start| match &last {
-                Waiting::Note(_) => true,
-                Waiting::Piece(piece) => self.fits(side, start, piece),
-            });
-            let start = start.ok_or_else(|| format!("{} has not written {last:?}", self.token))?;
-            self.add(side, start..end, told);
-            end = start;
-        }
-        Ok(())
-    }
-
-    fn let_go(&mut self, waiting: &mut Vec<Waiting>) -> Result<(), String> {
-        for left in waiting.drain(..) {
-            match left {
-                Waiting::Note(note) => self.floating += note.bytes,
-                Waiting::Piece(piece) => return Err(format!("{} has not written {piece:?}", self.token)),
+            let placed = placed.ok_or_else(|| format!("{} has not written {last:?}", self.token))?;
+            end = placed.start;
+            self.add(side, placed.clone(), told);
+            if let Waiting::Note(note) = last {
+                elsewhere.extend(note.elsewhere(placed));
             }
         }
-        Ok(())
+        Ok(elsewhere)
+    }
+
+    /// Places what came after everything that has a place: there is nothing behind it.
+    fn place_after(
+        &mut self,
+        side: Side,
+        mut next: Option<u64>,
+        waiting: &mut Vec<Waiting>,
+        told: Told,
+    ) -> Result<Vec<Elsewhere>, String> {
+        let mut elsewhere = Vec::new();
+        for left in waiting.drain(..) {
+            match (left, next) {
+                (Waiting::Note(note), Some(start)) => {
+                    let place = start..start + note.bytes;
+                    next = Some(place.end);
+                    self.add(side, place.clone(), told);
+                    elsewhere.extend(note.elsewhere(place));
+                }
+                (Waiting::Note(note), None) => self.floating += note.bytes,
+                (Waiting::Piece(piece), Some(start))
+                    if self.fits(side, start, piece.trim_end_matches('\n')) =>
+                {
+                    let end = start + piece.trim_end_matches('\n').len() as u64;
+                    self.add(side, start..end, told);
+                    // The break may be the tool's.
+                    next = Some(end);
+                    if self.byte(side, end) == b'\n' {
+                        self.add(side, end..end + 1, Told::Maybe);
+                        next = Some(end + 1);
+                    }
+                }
+                (Waiting::Piece(piece), _) => {
+                    return Err(format!("{} has not written {piece:?}", self.token));
+                }
+            }
+        }
+        Ok(elsewhere)
     }
 }
 
@@ -292,9 +314,8 @@ fn letter(side: Side) -> char {
 
 /// What a tool adds, and what a shell says of its children: no writer writes anything like it.
 fn is_of_the_tool(line: &str, side: Side) -> bool {
-    matches!(line, "(no new output)\n" | "(no output)\n" | "(no output)" | "\n")
-        || line.starts_with('[')
-        || side == Side::Err && line.starts_with("bash: ")
+    let said = ["(no new output)", "(no output)", "spawn failed: ", "["];
+    said.iter().any(|said| line.starts_with(said)) || side == Side::Err && line.starts_with("bash: ")
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ fn an_end_that_only_a_resource_shows_is_not_told() {
     told(&mut book, 1, Call::Look("bash-1".to_owned()), &[DONE]);
     assert_eq!(book.untold(), ["bash-1"]);
     told(&mut book, 2, Call::List, &["", &notice(DONE)]);
-    assert_eq!((book.untold(), book.faults), (vec![], vec![]));
+    assert!(book.untold().is_empty() && book.faults.is_empty(), "{book:?}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn an_answer_to_a_cancelled_call_forbids_nothing_and_proves_nothing() {
     assert!(book.open().is_empty());
     book.answered(1, reply(&[&format!("(no new output)\n{DONE}")]));
     told(&mut book, 2, Call::List, &["", &notice(DONE)]);
-    assert_eq!((book.untold(), book.faults), (vec![], vec![]));
+    assert!(book.untold().is_empty() && book.faults.is_empty(), "{book:?}");
 }
 
 #[test]

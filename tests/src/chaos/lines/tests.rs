@@ -66,7 +66,7 @@ fn notes_count_wherever_they_stand() {
     let alone = "[48 bytes omitted here; no longer available]\n";
     assert_eq!(account(&[alone]).check(Side::Out, Written::All(48)), Ok(()));
     let wrong = format!(
-        "{}[33 bytes omitted here; no longer available]\n{}",
+        "{}[34 bytes omitted here; no longer available]\n{}",
         lines(0..1),
         lines(3..4)
     );
