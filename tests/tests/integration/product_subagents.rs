@@ -25,7 +25,7 @@ const FILES: [&str; 3] = ["session", "daemon", "shell"];
 /// The same child, which its shell does not wait for.
 const LEAVES: &str = "setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! > session";
 
-/// How soon nothing is left when `dsh` was killed: half a second of grace, and what a busy machine adds.
+/// How soon nothing is left of what has to go: its grace, and what a busy machine adds.
 const SOON: Duration = Duration::from_secs(5);
 
 /// A task for a product.
@@ -39,7 +39,7 @@ fn in_background() -> Value {
     task
 }
 
-/// Waits until nothing of a product is left, in the time that a killed `dsh` leaves it.
+/// Waits until nothing of a product is left that has no more to do.
 async fn gone_soon(product: &Product) {
     eventually_within("the product to go", SOON, || product.room.processes().is_empty()).await;
 }
@@ -176,7 +176,9 @@ async fn claude_in_the_background_is_listed_and_collected() {
 async fn noticed(product: Product, gate: Gate) {
     let mut delegating = Delegating::to(product, Freedom::Default).await;
     delegating.background().await;
+    delegating.product.model.asked(1).await;
     gate.open();
+    gone_soon(&delegating.product).await;
     let told = delegating.server.told_by("task_list", json!({})).await;
     assert_eq!(
         told.notices(),
