@@ -1,7 +1,7 @@
 //! What looks like a credential, by its name or by its value.
 
 /// What marks a name wherever it stands in it.
-const MARKS: [&str; 9] = [
+const MARKS: [&str; 12] = [
     "KEY",
     "SECRET",
     "TOKEN",
@@ -11,16 +11,19 @@ const MARKS: [&str; 9] = [
     "CREDENTIAL",
     "COOKIE",
     "OAUTH",
+    "AUTHORIZATION",
+    "BEARER",
+    "WEBHOOK",
 ];
 
 /// Words that have a mark in them and are none.
 const HARMLESS: [&str; 6] = ["KEYBOARD", "KEYMAP", "KEYWORD", "MONKEY", "TURKEY", "TOKENIZER"];
 
 /// What marks a name as a whole part of it.
-const PARTS: [&str; 8] = ["PASS", "PWD", "PW", "PAT", "AUTH", "CRED", "CREDS", "JWT"];
+const PARTS: [&str; 9] = ["PASS", "PWD", "PW", "PAT", "AUTH", "CRED", "CREDS", "JWT", "SK"];
 
-/// What marks a name as the end of a part of it: `SSHPASS`, `DBPWD`.
-const ENDS: [&str; 2] = ["PASS", "PWD"];
+/// What marks a name as the end of a part of it: `SSHPASS`, `DBPWD`, `ROOTPW`.
+const ENDS: [&str; 3] = ["PASS", "PWD", "PW"];
 
 /// Parts that end so and are none: programs that ask, what goes around something, a tool.
 const HARMLESS_PARTS: [&str; 3] = ["ASKPASS", "BYPASS", "COMPASS"];
@@ -30,6 +33,12 @@ const HARMLESS_NAMES: [&str; 3] = ["PWD", "OLDPWD", "SSH_AUTH_SOCK"];
 
 /// Fields of connection strings that hold passwords.
 const FIELDS: [&str; 5] = ["PASSWORD", "PASSWD", "PWD", "ACCOUNTKEY", "SHAREDACCESSKEY"];
+
+/// Parameters of URLs that sign them: who has the URL has what it stands for.
+const SIGNATURES: [&str; 3] = ["SIG", "SIGNATURE", "X-AMZ-SIGNATURE"];
+
+/// Headers that carry credentials.
+const HEADERS: [&str; 4] = ["AUTHORIZATION", "COOKIE", "X-API-KEY", "PRIVATE-TOKEN"];
 
 /// Whether a variable of this name holds a credential, as far as a name says. The parts of a name are its runs of letters
 /// and digits, without the digits at their ends.
@@ -95,6 +104,41 @@ pub(crate) fn holds_password_field(value: &[u8]) -> bool {
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
             && password.first().is_some_and(|first| *first != b'$')
+    })
+}
+
+/// Whether a URL in `value` has a parameter whose name is that of a credential (`?access_token=…`), or a signature.
+pub(crate) fn holds_credential_parameter(value: &[u8]) -> bool {
+    let mut parts =
+        value.split(|byte| matches!(byte, b'?' | b'&' | b'#' | b'"' | b'\'') || byte.is_ascii_whitespace());
+    // What stands before the first `?` is no parameter.
+    let has_url = value.windows(3).any(|window| window == b"://");
+    has_url
+        && parts.any(|part| {
+            let Some(at) = part.iter().position(|byte| *byte == b'=') else {
+                return false;
+            };
+            let (name, value) = (&part[..at], &part[at + 1..]);
+            let is_signature = SIGNATURES
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+            let is_name = name
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte));
+            let is_set = value.first().is_some_and(|first| *first != b'$');
+            is_set && is_name && (is_signature || is_credential_name(name))
+        })
+}
+
+/// Whether `value` has a header that carries a credential: `Authorization: Basic …`, also in a list of settings.
+pub(crate) fn holds_credential_header(value: &[u8]) -> bool {
+    let value = String::from_utf8_lossy(value).to_ascii_uppercase();
+    HEADERS.iter().any(|header| {
+        value.match_indices(header).any(|(at, _)| {
+            let rest = value[at + header.len()..].trim_start();
+            let credential = rest.strip_prefix(':').map(str::trim_start);
+            credential.is_some_and(|credential| !credential.is_empty() && !credential.starts_with('$'))
+        })
     })
 }
 

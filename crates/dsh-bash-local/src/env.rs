@@ -6,7 +6,10 @@ use std::ffi::{OsStr, OsString};
 use dsh_bash::BashSpec;
 
 use crate::LocalBashConfig;
-use crate::credentials::{holds_credential_url, holds_password_field, is_credential_name};
+use crate::credentials::{
+    holds_credential_header, holds_credential_parameter, holds_credential_url, holds_password_field,
+    is_credential_name,
+};
 
 /// What makes programs print plain text and never wait for somebody at a terminal.
 const OVERRIDES: [(&str, &str); 5] = [
@@ -73,7 +76,10 @@ fn is_scrubbed(name: &OsStr, value: &OsStr) -> bool {
         .any(|start| name.eq_ignore_ascii_case(start.as_bytes()))
         || is_credential_name(name)
         || holds_credential_url(value)
-        || (!is_function && holds_password_field(value))
+        || (!is_function
+            && (holds_password_field(value)
+                || holds_credential_parameter(value)
+                || holds_credential_header(value)))
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@
 //! - every value with a URL that has a password in it, or an http URL with a user name, which is a credential there;
 //! - every value with a field `password=`, `passwd=`, `pwd=`, `AccountKey=` or `SharedAccessKey=` that is not empty, as
 //!   connection strings have them, unless it begins with `$`;
+//! - every value with a URL that has a parameter of such a name, or a signature (`sig`, `signature`, `X-Amz-Signature`), and
+//!   with a header `Authorization:`, `Cookie:`, `X-Api-Key:` or `Private-Token:`, unless what it is begins with `$`;
 //! - every `DSH_*` name: those are the harness's own, and only a spec's `dsh_env` sets them;
 //! - `BASH_ENV`, `SHELLOPTS` and `BASHOPTS`: a start-up file would run before every command and could bring back what
 //!   was removed, and options would change what a command means. Exported functions stay: they are how tools such as

@@ -30,6 +30,11 @@ fn c38_names_of_credentials_are_told_from_names_that_only_look_so() {
         "MYSQL_PWD",
         "DBPWD",
         "DB_PW",
+        "ROOTPW",
+        "HTTP_AUTHORIZATION",
+        "BEARER",
+        "STRIPE_SK",
+        "SLACK_WEBHOOK_URL",
         "AUTH",
         "REDISCLI_AUTH",
         "DOCKER_AUTH_CONFIG",
@@ -132,5 +137,54 @@ fn connection_strings_with_a_password_are_told_from_text_that_talks_of_one() {
         "",
     ] {
         assert!(!holds_password_field(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
+fn urls_that_let_in_by_a_parameter_are_told_from_those_that_only_have_some() {
+    for value in [
+        "https://h/hook?token=abc",
+        "https://h/?page=2&api_key=abc#x",
+        "see 'https://h/?access_token=abc'",
+        "https://h/blob?sv=1&sig=abc",
+        "https://b.s3.amazonaws.com/o?X-Amz-Signature=abc",
+        "https://h/cb#id_token=abc",
+    ] {
+        assert!(holds_credential_parameter(value.as_bytes()), "{value}");
+    }
+    for value in [
+        "https://h/?q=token",
+        "https://h/?keyword=abc&page=2",
+        "https://h/?token=",
+        "https://h/?token=$TOKEN",
+        "https://h/token=abc",
+        "a?token=abc",
+        "https://h/",
+        "",
+    ] {
+        assert!(!holds_credential_parameter(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
+fn headers_with_a_credential_are_told_from_words() {
+    for value in [
+        "Authorization: Basic dTpw",
+        "AUTHORIZATION:Bearer abc",
+        "'http.extraheader=Authorization: Basic dTpw'",
+        "Accept: text/plain\nX-Api-Key: abc",
+        "private-token: abc",
+    ] {
+        assert!(holds_credential_header(value.as_bytes()), "{value}");
+    }
+    for value in [
+        "Authorization",
+        "Authorization: ",
+        "Authorization: $AUTH",
+        "authorization=none",
+        "Accept: text/plain",
+        "",
+    ] {
+        assert!(!holds_credential_header(value.as_bytes()), "{value}");
     }
 }
