@@ -9,23 +9,24 @@ use dsh_llm::CallId;
 use dsh_tools::{Approval, Approver, PendingCall};
 use tokio::sync::watch;
 
+use crate::card::Cards;
 use crate::outbox::Outbox;
 
 const ALLOW: &str = "allow";
 const REJECT: &str = "reject";
 
 /// The person at the editor.
-pub(crate) struct Editor {
+pub(crate) struct AskEditor {
     pub(crate) outbox: Outbox,
     /// The cards that the editor has been shown, of calls that run.
-    pub(crate) cards: watch::Receiver<Vec<(CallId, ToolCall)>>,
+    pub(crate) cards: watch::Receiver<Cards>,
 }
 
-impl Editor {
+impl AskEditor {
     /// The card of a call, as soon as the editor has been shown it.
     async fn card(&self, call: &CallId) -> Option<ToolCall> {
         let mut cards = self.cards.clone();
-        let card_in = |cards: &[(CallId, ToolCall)]| {
+        let card_in = |cards: &Cards| {
             cards
                 .iter()
                 .find_map(|(id, card)| (id == call).then(|| card.clone()))
@@ -36,7 +37,7 @@ impl Editor {
 }
 
 #[async_trait]
-impl Approver for Editor {
+impl Approver for AskEditor {
     async fn ask(&self, call: &PendingCall) -> Approval {
         let Some(card) = self.card(&call.call_id).await else {
             return Approval::Unanswered;

@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::{
     ToolCallUpdateFields, ToolKind,
 };
 use dsh_agent::Agent;
-use dsh_llm::ContentBlock;
+use dsh_llm::{CallId, ContentBlock};
 use dsh_output::visible;
 use dsh_scope::contain;
 use dsh_tools::{CallCard, CardKind, ResultCard, TerminalExit, ToolRegistry, ToolResult};
@@ -24,6 +24,9 @@ pub(crate) enum Terminals {
     /// It gets the output as text.
     AsText,
 }
+
+/// The cards of the calls that run.
+pub(crate) type Cards = Vec<(CallId, ToolCall)>;
 
 /// Shows the calls of one agent.
 pub(crate) struct Presenter {

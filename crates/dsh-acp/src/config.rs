@@ -1,4 +1,4 @@
-//! What a program decides about the sessions of an editor.
+//! What can be set, and what an editor can choose.
 
 use std::path::PathBuf;
 
@@ -21,9 +21,9 @@ pub struct Settings {
 
 /// The choices of the editor, the configured model first.
 #[derive(Debug, Clone)]
-pub(crate) struct Models(Vec<ModelChoice>);
+pub(crate) struct Choices(Vec<ModelChoice>);
 
-impl Models {
+impl Choices {
     pub(crate) fn new(configured: ModelChoice, others: Vec<ModelChoice>) -> Self {
         let mut models = vec![configured];
         for other in others {

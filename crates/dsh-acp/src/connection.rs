@@ -1,24 +1,24 @@
 //! What one connection has: the services, the open sessions, and what the editor can do.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::{Client, Error};
 use dsh_agent_core::{Served, ServiceContext};
 use dsh_agent_loop::LedAgent;
 use dsh_scope::Scope;
-use dsh_session::{EventData, Session, SessionId};
+use dsh_session::{EventData, Session};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::approval::Editor;
+use crate::approval::AskEditor;
 use crate::background::Background;
-use crate::card::{Presenter, Terminals};
-use crate::config::{Models, Settings};
+use crate::card::{Cards, Presenter, Terminals};
+use crate::config::{Choices, Settings};
 use crate::ending::Ending;
 use crate::error::{internal, invalid};
-use crate::feed::{Feed, Notices};
+use crate::feed::{Feed, News};
 use crate::outbox::{Outbox, Places};
 use crate::sessions::{MAX_OPEN, Open, Sessions};
 use crate::store::Store;
@@ -28,7 +28,7 @@ use crate::transcript::{Telling, Transcript};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Capabilities {
     pub(crate) terminals: Terminals,
-    pub(crate) notices: Notices,
+    pub(crate) news: News,
 }
 
 /// See the module.
@@ -37,9 +37,9 @@ pub(crate) struct Connection {
     pub(crate) scope: Scope,
     pub(crate) ending: Ending,
     pub(crate) places: Places,
-    models: Models,
+    pub(crate) models: Choices,
     store: Store,
-    sessions: Sessions,
+    pub(crate) sessions: Sessions,
     capabilities: Mutex<Capabilities>,
     /// Cancelled when nobody waits for the sessions to be closed in order.
     dropped: CancellationToken,
@@ -53,7 +53,7 @@ impl Connection {
         dropped: CancellationToken,
     ) -> Self {
         Self {
-            models: Models::new(context.model.clone(), settings.models),
+            models: Choices::new(context.model.clone(), settings.models),
             context,
             scope,
             ending: Ending::default(),
@@ -62,7 +62,7 @@ impl Connection {
             sessions: Sessions::default(),
             capabilities: Mutex::new(Capabilities {
                 terminals: Terminals::AsText,
-                notices: Notices::Unknown,
+                news: News::Unknown,
             }),
             dropped,
         }
@@ -89,20 +89,8 @@ impl Connection {
         self.context.preset().to_owned()
     }
 
-    pub(crate) fn models(&self) -> &Models {
-        &self.models
-    }
-
-    pub(crate) fn set_capabilities(&self, capabilities: Capabilities) {
-        *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner) = capabilities;
-    }
-
-    pub(crate) fn open_session(&self, id: &SessionId) -> Option<Arc<Open>> {
-        self.sessions.get(id)
-    }
-
-    pub(crate) fn remove_session(&self, id: &SessionId) -> Option<Arc<Open>> {
-        self.sessions.remove(id)
+    pub(crate) fn capabilities(&self) -> MutexGuard<'_, Capabilities> {
+        self.capabilities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something with the disk, beside the other requests.
@@ -128,7 +116,7 @@ impl Connection {
         }
         let outbox = Outbox::new(session.id().as_str(), editor, self.places.clone());
         let (cards, shown) = watch::channel(Vec::new());
-        let approver = Editor {
+        let approver = AskEditor {
             outbox: outbox.clone(),
             cards: shown,
         };
@@ -137,6 +125,7 @@ impl Connection {
             .lead(session, Some(Arc::new(approver)))
             .await
             .map_err(internal)?;
+        self.choose_last_model(&led);
         let open = Arc::new(Open {
             led,
             prompt: Arc::default(),
@@ -178,10 +167,10 @@ impl Connection {
         &self,
         open: &Open,
         outbox: Outbox,
-        cards: watch::Sender<Vec<(dsh_llm::CallId, agent_client_protocol::v1::schema::ToolCall)>>,
+        cards: watch::Sender<Cards>,
         telling: Telling,
     ) -> Result<Feed, Error> {
-        let capabilities = *self.capabilities.lock().unwrap_or_else(PoisonError::into_inner);
+        let capabilities = *self.capabilities();
         let agent = open.led.agent();
         let presenter = Presenter {
             tools: self.context.tools.clone(),
@@ -198,7 +187,6 @@ impl Connection {
                 outbox.update(update).await;
             }
         }
-        self.choose_last_model(&open.led);
         Ok(Feed {
             transcript,
             log: agent.session().subscribe_from(events.len() as u64),
@@ -208,7 +196,7 @@ impl Connection {
             session: agent.session().clone(),
             prompt: Arc::clone(&open.prompt),
             cards,
-            notices: capabilities.notices,
+            news: capabilities.news,
         })
     }
 

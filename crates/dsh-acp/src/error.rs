@@ -1,4 +1,4 @@
-//! Why an editor could not be served, and what it is told when a request is refused.
+//! What an editor is told when a request is refused.
 
 use std::fmt::Display;
 
@@ -14,16 +14,19 @@ pub enum ServeError {
 
 /// The request is wrong.
 pub(crate) fn invalid(reason: impl Display) -> Error {
-    Error::new(-32602, format!("Invalid params: {reason}"))
+    refused(ErrorCode::INVALID_PARAMS, reason)
 }
 
 /// The request was right, and could not be done.
 pub(crate) fn internal(reason: impl Display) -> Error {
-    Error::new(-32603, format!("Internal error: {reason}"))
+    refused(ErrorCode::INTERNAL_ERROR, reason)
 }
 
 /// There is no such session.
 pub(crate) fn not_found(reason: impl Display) -> Error {
-    let code = ErrorCode::RESOURCE_NOT_FOUND;
+    refused(ErrorCode::RESOURCE_NOT_FOUND, reason)
+}
+
+fn refused(code: ErrorCode, reason: impl Display) -> Error {
     Error::new(code.value(), format!("{code}: {reason}"))
 }

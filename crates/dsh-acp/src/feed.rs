@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use agent_client_protocol::v1::schema::{ContentChunk, Notice, NoticeSeverity, SessionUpdate, ToolCall};
+use agent_client_protocol::v1::schema::{ContentChunk, Notice, NoticeSeverity, SessionUpdate};
 use dsh_agent_loop::Live;
-use dsh_llm::{CallId, text_of};
+use dsh_llm::text_of;
 use dsh_session::{Durability, Event, EventData, Session, SessionFeed};
 use futures_util::FutureExt;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -14,13 +14,14 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::background::Background;
+use crate::card::Cards;
 use crate::outbox::Outbox;
 use crate::prompt::PromptSlot;
 use crate::transcript::{Telling, Transcript};
 
 /// Whether the editor shows news that are not part of a session's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Notices {
+pub(crate) enum News {
     /// `session.notices` is among its capabilities.
     Shown,
     /// It does not.
@@ -36,8 +37,8 @@ pub(crate) struct Feed {
     pub(crate) background: Background,
     pub(crate) outbox: Outbox,
     pub(crate) prompt: Arc<PromptSlot>,
-    pub(crate) cards: watch::Sender<Vec<(CallId, ToolCall)>>,
-    pub(crate) notices: Notices,
+    pub(crate) cards: watch::Sender<Cards>,
+    pub(crate) news: News,
 }
 
 impl Feed {
@@ -78,11 +79,21 @@ impl Feed {
             for update in self.transcript.event(&event, Telling::Live) {
                 self.outbox.update(update).await;
             }
-            // Behind the update: whoever asks about a call asks after the editor was shown it.
-            self.cards.send_replace(self.transcript.open_cards());
-            if let EventData::ToolResult { content, .. } = &event.data {
-                self.background.kept(&text_of(content));
-                self.send_background().await;
+            match &event.data {
+                // Behind the update: whoever asks about a call asks after the editor was shown it.
+                EventData::ToolCall { .. } => self.show_cards(),
+                EventData::ToolResult { content, .. } => {
+                    self.show_cards();
+                    self.background.kept(&text_of(content));
+                    self.send_background().await;
+                }
+                EventData::StepEnd { .. } => self.show_cards(),
+                EventData::TurnStart { .. }
+                | EventData::TurnEnd { .. }
+                | EventData::StepStart { .. }
+                | EventData::RequestHeader { .. }
+                | EventData::UserMessage(_)
+                | EventData::AssistantMessage { .. } => {}
             }
             if let Some(failure) = self.prompt.shown(&event, self.transcript.turn()) {
                 self.tell_failure(failure).await;
@@ -90,11 +101,15 @@ impl Feed {
         }
     }
 
+    fn show_cards(&self) {
+        self.cards.send_replace(self.transcript.open_cards());
+    }
+
     async fn piece(&mut self, piece: Live) {
         // What was logged before the piece was sent may have come since this task last looked.
         self.catch_up().await;
         if let Live::Retry { message, after, .. } = &piece
-            && self.notices == Notices::Shown
+            && self.news == News::Shown
         {
             let title = format!("The model request failed; trying again in {after:.1?}");
             let notice = Notice::new(NoticeSeverity::Warning, title).description(message.clone());
@@ -107,12 +122,12 @@ impl Feed {
 
     /// A turn failed that nobody asked for: no answer to a prompt tells it.
     async fn tell_failure(&self, failure: String) {
-        let update = match self.notices {
-            Notices::Shown => {
+        let update = match self.news {
+            News::Shown => {
                 let notice = Notice::new(NoticeSeverity::Error, "Turn failed").description(failure);
                 SessionUpdate::Notice(notice)
             }
-            Notices::Unknown => {
+            News::Unknown => {
                 SessionUpdate::AgentMessageChunk(ContentChunk::new(format!("Turn failed: {failure}").into()))
             }
         };

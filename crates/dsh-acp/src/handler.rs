@@ -20,7 +20,7 @@ use crate::card::Terminals;
 use crate::config::MODEL;
 use crate::connection::{Capabilities, Connection};
 use crate::error::{invalid, not_found};
-use crate::feed::Notices;
+use crate::feed::News;
 use crate::prompt::PromptSlot;
 use crate::sessions::Open;
 use crate::transcript::Telling;
@@ -32,7 +32,7 @@ type Editor = ConnectionTo<Client>;
 
 impl Connection {
     pub(crate) fn initialize(&self, request: &InitializeRequest) -> InitializeResponse {
-        self.set_capabilities(capabilities(&request.client_capabilities));
+        *self.capabilities() = capabilities(&request.client_capabilities);
         let sessions = SessionCapabilities::new()
             .close(SessionCloseCapabilities::new())
             .list(SessionListCapabilities::new());
@@ -66,7 +66,7 @@ impl Connection {
         let session = self.with_store(move |store| store.create(cwd, preset)).await?;
         let open = self.open(session, editor, Telling::Live).await?;
         let response = NewSessionResponse::new(open.led.agent().id().to_string());
-        Ok(response.config_options(vec![self.models().option(&open.led.model())]))
+        Ok(response.config_options(vec![self.models.option(&open.led.model())]))
     }
 
     pub(crate) async fn load_session(
@@ -97,7 +97,7 @@ impl Connection {
             .with_store(move |store| store.load(&session_id.0, &cwd))
             .await?;
         let open = self.open(session, editor, Telling::Replay).await?;
-        Ok(LoadSessionResponse::new().config_options(vec![self.models().option(&open.led.model())]))
+        Ok(LoadSessionResponse::new().config_options(vec![self.models.option(&open.led.model())]))
     }
 
     pub(crate) async fn list_sessions(
@@ -112,7 +112,7 @@ impl Connection {
         request: CloseSessionRequest,
     ) -> Result<CloseSessionResponse, Error> {
         let id = &request.session_id.0;
-        let open = self.take_session(id).ok_or_else(|| unknown(id))?;
+        let open = self.sessions.remove(&session_id(id)).ok_or_else(|| unknown(id))?;
         open.close().await;
         // The last handle: the session's file is free again when the answer is there.
         drop(open);
@@ -157,21 +157,17 @@ impl Connection {
             .as_value_id()
             .ok_or_else(|| invalid("the model is chosen by the id of a value"))?;
         let model = self
-            .models()
+            .models
             .get(&value.0)
             .ok_or_else(|| invalid(format_args!("there is no model {value:.64}")))?;
         open.led.set_model(model.clone());
-        let options = vec![self.models().option(model)];
+        let options = vec![self.models.option(model)];
         Ok(SetSessionConfigOptionResponse::new(options))
     }
 
     fn session(&self, id: &Arc<str>) -> Result<Arc<Open>, Error> {
-        self.open_session(&SessionId::new(id.clone()))
-            .ok_or_else(|| unknown(id))
-    }
-
-    fn take_session(&self, id: &Arc<str>) -> Option<Arc<Open>> {
-        self.remove_session(&SessionId::new(id.clone()))
+        let open = self.sessions.get(&session_id(id));
+        open.ok_or_else(|| unknown(id))
     }
 }
 
@@ -189,7 +185,7 @@ fn begin(open: &Open, content: Vec<ContentBlock>, responder: Responder<PromptRes
     let agent = open.led.agent().clone();
     let from = agent.session().len();
     let withdrawn = responder.cancellation();
-    if let Some(responder) = open.prompt.take(responder, from) {
+    if let Err(responder) = open.prompt.occupy(responder, from) {
         return responder
             .respond_with_error(invalid("a prompt of this session is in flight: cancel it first"));
     }
@@ -238,9 +234,9 @@ fn capabilities(editor: &ClientCapabilities) -> Capabilities {
             Some(true) => Terminals::Shown,
             Some(false) | None => Terminals::AsText,
         },
-        notices: match notices {
-            Some(_) => Notices::Shown,
-            None => Notices::Unknown,
+        news: match notices {
+            Some(_) => News::Shown,
+            None => News::Unknown,
         },
     }
 }
@@ -280,6 +276,10 @@ fn content(prompt: Vec<Block>) -> Result<Vec<ContentBlock>, Error> {
         return Err(invalid("the prompt is empty"));
     }
     prompt.into_iter().map(block).collect()
+}
+
+fn session_id(id: &Arc<str>) -> SessionId {
+    SessionId::new(Arc::clone(id))
 }
 
 fn unknown(id: &str) -> Error {

@@ -81,15 +81,11 @@
 
 mod service;
 
-mod config;
-
 mod connection;
 mod handler;
 mod sessions;
-mod store;
 
-mod catalog;
-
+mod approval;
 mod background;
 mod card;
 mod feed;
@@ -97,13 +93,15 @@ mod prompt;
 mod transcript;
 mod visible;
 
-mod approval;
+mod catalog;
+mod store;
 
 mod ending;
 mod line;
 mod outbox;
 mod wire;
 
+mod config;
 mod error;
 
 pub use config::Settings;

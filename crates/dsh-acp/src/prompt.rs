@@ -30,17 +30,19 @@ struct InFlight {
 }
 
 impl PromptSlot {
-    /// Takes the slot for a prompt whose message will be logged from this number on. Gives the responder back when another
-    /// prompt is in flight.
-    #[must_use = "a responder that comes back has to refuse the prompt"]
-    pub(crate) fn take(
+    /// Takes the slot for a prompt whose message will be logged from this number on.
+    ///
+    /// # Errors
+    ///
+    /// The responder when another prompt is in flight: it has to refuse this one.
+    pub(crate) fn occupy(
         &self,
         responder: Responder<PromptResponse>,
         from: u64,
-    ) -> Option<Responder<PromptResponse>> {
+    ) -> Result<(), Responder<PromptResponse>> {
         let mut slot = self.lock();
         if slot.is_some() {
-            return Some(responder);
+            return Err(responder);
         }
         *slot = Some(InFlight {
             responder,
@@ -48,7 +50,7 @@ impl PromptSlot {
             turn: None,
             cancelled: false,
         });
-        None
+        Ok(())
     }
 
     pub(crate) fn cancel(&self) {
@@ -62,7 +64,7 @@ impl PromptSlot {
     /// Returns why the turn failed, when it did and no prompt was answered with that.
     pub(crate) fn shown(&self, event: &Event, turn: u64) -> Option<String> {
         match &event.data {
-            EventData::UserMessage(message) if message.source == MessageSource::User => {
+            EventData::UserMessage(_) if is_prompt(event) => {
                 if let Some(prompt) = &mut *self.lock()
                     && event.seq >= prompt.from
                 {
@@ -85,7 +87,9 @@ impl PromptSlot {
         let Some(prompt) = prompt else { return };
         let answer = match prompt.cancelled {
             true => Ok(PromptResponse::new(StopReason::Cancelled)),
-            false => Err(internal("turn failed: the prompt was not taken")),
+            false => Err(internal(
+                "turn failed: no turn was opened for the prompt; send it again",
+            )),
         };
         settle(prompt.responder, answer);
     }

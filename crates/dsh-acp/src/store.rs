@@ -46,18 +46,12 @@ impl Store {
         // Only what this store names files by gets into a path.
         let known = Uuid::try_parse(id).ok().filter(|known| known.to_string() == id);
         let unknown = || not_found(format_args!("there is no session {id:.64}"));
-        let file = SessionFile::open(self.path(known.ok_or_else(unknown)?)).map_err(|error| match error {
+        let path = self.path(known.ok_or_else(unknown)?);
+        let file = SessionFile::open_session(path, &SessionId::new(id)).map_err(|error| match error {
             StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => unknown(),
             error => internal(error),
         })?;
-        let header = file.header();
-        if header.id.as_str() != id {
-            return Err(internal(format_args!(
-                "the file of session {id} has session {:.64}",
-                header.id
-            )));
-        }
-        match header.cwd.as_deref() {
+        match file.header().cwd.as_deref() {
             Some(recorded) if recorded == cwd => Ok(Session::persisted(file)),
             recorded => Err(invalid(format_args!(
                 "session {id} works in {}, not in {}",

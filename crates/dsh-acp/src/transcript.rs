@@ -18,7 +18,7 @@ use dsh_session::{Event, EventData, Message, MessageSource};
 use dsh_tools::{ToolResult, parse_arguments};
 use serde_json::Value;
 
-use crate::card::{Presenter, texts};
+use crate::card::{Cards, Presenter, texts};
 
 /// Whether the editor has seen the session before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ struct Streamed {
 enum Stage {
     /// No step is open, or its answer is in the log.
     #[default]
-    Told,
+    Closed,
     /// Pieces are shown as they come.
     Open,
     /// Pieces were missed: the answer will tell.
@@ -82,7 +82,7 @@ impl Transcript {
     }
 
     /// The cards of the calls that run.
-    pub(crate) fn open_cards(&self) -> Vec<(CallId, Card)> {
+    pub(crate) fn open_cards(&self) -> Cards {
         let open = |call: &Call| Some((call.id.clone(), call.card.clone()?));
         self.calls.iter().filter_map(open).collect()
     }
@@ -129,7 +129,7 @@ impl Transcript {
                 },
             ),
             EventData::StepEnd { .. } => {
-                self.streamed.stage = Stage::Told;
+                self.streamed.stage = Stage::Closed;
                 self.calls.clear();
                 Vec::new()
             }

@@ -36,10 +36,10 @@ impl AgentTable {
             let problem = "must be at least 1, is 0".to_owned();
             faults.push(Fault::new("agent.max_parallel_tool_calls", problem));
         }
-        if !self.tool_order.is_empty() {
-            if let Err(error) = ToolOrder::new(&self.tool_order) {
-                faults.push(Fault::new("agent.tool_order", error.to_string()));
-            }
+        if !self.tool_order.is_empty()
+            && let Err(error) = ToolOrder::new(&self.tool_order)
+        {
+            faults.push(Fault::new("agent.tool_order", error.to_string()));
         }
         faults
     }
