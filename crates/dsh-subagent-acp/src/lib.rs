@@ -36,7 +36,7 @@
 //! let deps = Deps {
 //!     subagents: subagents.clone(),
 //!     launcher: Launcher::groups(),
-//!     ambient: vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/home/me".into())],
+//!     ambient: vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/srv/agents".into())],
 //! };
 //! let config = AcpConfig {
 //!     args: vec!["--experimental-acp".into()],
@@ -48,7 +48,7 @@
 //! let agents = AgentRegistry::new();
 //! let parent = agents.create(AgentSpec {
 //!     id: SessionId::new("session-1"),
-//!     cwd: Some("/home/me/project".into()),
+//!     cwd: Some("/srv/project".into()),
 //!     within: scope.clone(),
 //! })?;
 //! let token = CancellationToken::new();

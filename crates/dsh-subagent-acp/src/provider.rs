@@ -61,7 +61,7 @@ impl SubagentProvider for Acp {
                 let released = child.end().await;
                 return Err(self.unstarted(failure, released, child.exited()));
             }
-            _ => return Err(aborted_and(child.end().await, child.exited())),
+            _ => return Err(with_release(aborted(), child.end().await, child.exited())),
         };
         let (name, released, stop) = (self.name.clone(), child.clone(), token.clone());
         Run::publish(RunParts {
@@ -192,10 +192,6 @@ fn refused(why: &str) -> StartFailure {
 
 fn aborted() -> StartFailure {
     StartFailure::new("subagent request was aborted before the ACP child started")
-}
-
-fn aborted_and(released: Result<(), ReleaseError>, exited: Option<LeaderExit>) -> StartFailure {
-    with_release(aborted(), released, exited)
 }
 
 fn with_release(

@@ -115,7 +115,7 @@ async fn acp_an_agent_that_ends_with_its_input_is_sent_no_signal_however_short_t
         ..Host::shell(
             r#"trap 'echo > "$ROOM/term"; exit 1' TERM
                up; hear; stop end_turn; read -r line || echo > "$ROOM/eof"
-               until [ -e "$ROOM/go" ]; do sleep 0.02; done; exit 0"#,
+               until [ -e "$ROOM/go" ]; do sleep 0.02; done; echo > "$ROOM/done""#,
         )
     });
     let run = host.start("the task").await.expect("it starts");
@@ -126,6 +126,7 @@ async fn acp_an_agent_that_ends_with_its_input_is_sent_no_signal_however_short_t
     };
     let (disposed, ()) = tokio::join!(run.dispose(), going);
     disposed.expect("it went");
+    assert!(host.has("done"), "it came to its end");
     assert!(!host.has("term"), "nobody told it to");
     host.close().await;
 }

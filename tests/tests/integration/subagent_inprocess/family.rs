@@ -1,4 +1,5 @@
 //! The assembled core, somebody who delegates, and a scripted model for each member of the family.
+#![expect(clippy::panic, reason = "a test helper that cannot go on ends the test")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
