@@ -3,6 +3,7 @@
 //! It depends on no other crate of the workspace, so it builds in seconds and works while they do not.
 
 mod acp_client;
+mod bench;
 mod ci;
 mod client;
 mod error;
@@ -44,6 +45,8 @@ enum Command {
         #[arg(last = true)]
         nextest: Vec<String>,
     },
+    /// Measure what it all costs, beside what the kernel or a bare data structure costs.
+    Bench(bench::Options),
     /// Fetch the agent products that tests drive, at their pinned versions, into the target directory.
     Products,
     /// Check what the compiler does not: layers, sizes, words, documents.
@@ -73,6 +76,7 @@ fn run(cli: Cli) -> Result<(), Error> {
     match cli.command {
         Command::Test { nextest } => test::run(&workspace, &nextest, test::NotRun::IsReported),
         Command::Soak { nextest } => test::soak(&workspace, &nextest),
+        Command::Bench(options) => bench::run(&workspace, &options),
         Command::Products => products::run(&workspace),
         Command::Tidy => tidy::run(&workspace),
         Command::Loom => steps::loom(&workspace),

@@ -35,7 +35,7 @@ const LAYERS: [&[&str]; 10] = [
     &["dsh-agent-core"],
     &["dsh-mcp", "dsh-acp"],
     &["dsh"],
-    &["tests"],
+    &["bench", "tests"],
 ];
 
 /// Build automation stands outside: it depends on nobody, and nobody on it.
