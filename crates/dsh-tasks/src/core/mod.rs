@@ -9,7 +9,8 @@
 //!
 //! 1. One lock, in [`Ledger`]. No hook, listener or drop of a producer's value runs under it.
 //! 2. Effects are emitted under the lock, so their order is the order in which the records changed.
-//! 3. A live record or a reservation is counted against its owner; nothing else is, and there is no second counter.
+//! 3. A live record or a reservation is counted against its owner; nothing else is. The count of live records changes
+//!    where one is inserted, ends, or is removed before its end, and nowhere else.
 //! 4. An id is given when its record is inserted, and never again.
 
 mod claim;
@@ -22,6 +23,7 @@ mod restore;
 mod sync;
 mod table;
 mod teardown;
+mod views;
 
 use std::sync::Arc;
 

@@ -12,6 +12,7 @@ use crate::{
     vocabulary::{RunningTask, Vocabulary},
 };
 
+use super::views::Views;
 use super::{
     Dispatched, Effect, Ended, Facts, News, Owner, Record, Standing, Told, Verdict, ordinals::Ordinals,
 };
@@ -35,9 +36,12 @@ pub struct Table<W> {
     pub(super) owners: HashMap<InstanceId, OwnerLife>,
     /// Starts between their admission and their record.
     pub(super) reserved: HashMap<Bucket, u64>,
+    /// How many live tasks each has.
+    live: HashMap<Bucket, u64>,
     /// In registration order.
     records: BTreeMap<u64, Record<W>>,
     index: HashMap<TaskId, u64>,
+    views: Views,
     next: u64,
     counters: HashMap<Kind, u64>,
     /// Unowned terminal records, oldest end first.
@@ -71,8 +75,10 @@ impl<W: Clone> Table<W> {
             life: Life::Open,
             owners: HashMap::new(),
             reserved: HashMap::new(),
+            live: HashMap::new(),
             records: BTreeMap::new(),
             index: HashMap::new(),
+            views: Views::default(),
             next: 0,
             counters: HashMap::new(),
             ended_unowned: VecDeque::new(),
@@ -99,11 +105,8 @@ impl<W: Clone> Table<W> {
         let counter = self.counters.entry(facts.kind.clone()).or_default();
         *counter += 1;
         let id = TaskId::nth(&facts.kind, *counter);
-        let record = Record::new(id.clone(), owner, facts, work, now);
-        self.changed(&record.owner);
-        self.records.insert(self.next, record);
-        self.index.insert(id.clone(), self.next);
-        self.next += 1;
+        *self.live.entry(bucket_of(&owner)).or_default() += 1;
+        self.keep(Record::new(id.clone(), owner, facts, work, now));
         id
     }
 
@@ -130,11 +133,16 @@ impl<W: Clone> Table<W> {
             News::Old => record.was_told(),
             News::New => {}
         }
+        self.keep(record);
+        self.announce(&key);
+    }
+
+    fn keep(&mut self, record: Record<W>) {
         self.changed(&record.owner);
-        self.index.insert(key.clone(), self.next);
+        self.index.insert(record.id.clone(), self.next);
+        self.views.add(&record.owner, self.next);
         self.records.insert(self.next, record);
         self.next += 1;
-        self.announce(&key);
     }
 
     /// The record, if this caller may use it, and how it stands to it.
@@ -179,24 +187,27 @@ impl<W: Clone> Table<W> {
 
     /// The caller's own, and nobody's.
     pub fn own(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
-        self.records()
-            .filter(move |record| record.standing(caller) == Some(Standing::Own))
+        let at = self.views.own(caller).into_iter();
+        at.filter_map(|at| self.records.get(&at))
     }
 
     /// All that the caller may use.
     pub fn reachable(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
-        self.records()
-            .filter(move |record| record.standing(caller).is_some())
+        let at = self.views.reachable(caller).into_iter();
+        at.filter_map(|at| self.records.get(&at))
     }
 
     /// How much of its limit a bucket has used.
     pub fn used(&self, bucket: Bucket) -> u64 {
-        let live = self.live(bucket).count() as u64;
-        live + self.reserved.get(&bucket).copied().unwrap_or(0)
+        let count = |counts: &HashMap<Bucket, u64>| counts.get(&bucket).copied().unwrap_or(0);
+        count(&self.live) + count(&self.reserved)
     }
 
     pub(super) fn running(&self, bucket: Bucket, now: u64) -> Vec<RunningTask> {
-        let running = self.live(bucket).map(|record| RunningTask {
+        let live = self
+            .records()
+            .filter(|record| !record.is_terminal() && bucket_of(&record.owner) == bucket);
+        let running = live.map(|record| RunningTask {
             id: record.id.clone(),
             age_ms: now.saturating_sub(record.started_at()),
         });
@@ -213,6 +224,7 @@ impl<W: Clone> Table<W> {
         }
         let (work, owner) = (record.work.clone(), record.owner.clone());
         let snapshot = record.snapshot();
+        self.ended(bucket_of(&owner));
         if owner.is_none() {
             self.ended_unowned.push_back(id.clone());
         }
@@ -266,16 +278,24 @@ impl<W: Clone> Table<W> {
 
     /// Drops records. What the shell kept of them goes with an effect: its drop is foreign code.
     pub fn remove(&mut self, gone: impl Fn(&Record<W>) -> bool) {
-        let at: Vec<u64> = self
-            .records
-            .iter()
-            .filter(|(_, record)| gone(record))
-            .map(|(&at, _)| at)
-            .collect();
+        let at = self.records.iter().filter(|(_, record)| gone(record));
+        self.remove_at(at.map(|(&at, _)| at).collect());
+    }
+
+    fn remove_at(&mut self, at: Vec<u64>) {
         let mut told: Vec<Option<SessionId>> = Vec::new();
-        for record in at.iter().filter_map(|at| self.records.remove(at)) {
+        for at in at {
+            let Some(record) = self.records.remove(&at) else {
+                continue;
+            };
             self.index.remove(&record.id);
-            self.ended_unowned.retain(|id| *id != record.id);
+            self.views.remove(&record.owner, at);
+            if !record.is_terminal() {
+                self.ended(bucket_of(&record.owner));
+            }
+            if record.owner.is_none() {
+                self.ended_unowned.retain(|id| *id != record.id);
+            }
             let session = session(&record.owner).cloned();
             self.effects.push_back(Effect::Dropped(record.work));
             if !told.contains(&session) {
@@ -298,7 +318,7 @@ impl<W: Clone> Table<W> {
             if let Some((kind, ordinal)) = id.parts() {
                 self.expired.entry(kind.to_owned()).or_default().insert(ordinal);
             }
-            self.remove(|record| record.id == id);
+            self.remove_at(self.index.get(&id).copied().into_iter().collect());
         }
     }
 
@@ -311,9 +331,14 @@ impl<W: Clone> Table<W> {
         is_id && self.expired.get(kind).is_some_and(|set| set.contains(ordinal))
     }
 
-    fn live(&self, bucket: Bucket) -> impl Iterator<Item = &Record<W>> {
-        self.records()
-            .filter(move |record| !record.is_terminal() && bucket_of(&record.owner) == bucket)
+    /// One live task of this bucket is none any more.
+    fn ended(&mut self, bucket: Bucket) {
+        if let Some(count) = self.live.get_mut(&bucket) {
+            *count -= 1;
+            if *count == 0 {
+                self.live.remove(&bucket);
+            }
+        }
     }
 
     fn changed(&mut self, owner: &Option<Owner>) {
