@@ -8,12 +8,15 @@ mod book;
 mod dice;
 mod facts;
 mod lines;
+mod player;
+mod registry;
 mod server;
 mod wire;
 mod writers;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use dsh_testkit::process;
 use tokio::task::JoinSet;
 
 use self::dice::Dice;
@@ -23,6 +26,8 @@ pub type Faults = Vec<String>;
 
 /// How many connections there are at once.
 const CONNECTIONS: usize = 3;
+/// How many rounds over the registry come after one over the binary: they are short.
+const REGISTRIES: u64 = 5;
 
 /// A round over the binary: some connections at once, that have nothing to do with each other.
 pub async fn servers(seed: u64) -> Faults {
@@ -41,19 +46,59 @@ pub async fn servers(seed: u64) -> Faults {
     faults
 }
 
+/// What this process has that it had not before: descriptors, and children nobody waited for.
+async fn left_here(before: usize) -> Faults {
+    let began = Instant::now();
+    loop {
+        let (open, zombies) = (process::open_fds(), process::zombie_children());
+        if open.len() <= before && zombies.is_empty() {
+            return Vec::new();
+        }
+        if began.elapsed() > Duration::from_secs(5) {
+            return vec![format!(
+                "left in this process: zombies {zombies:?}, {before} descriptors became {open:?}"
+            )];
+        }
+        // sleep: the facts are polled.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A round over the registry and its tools in this process.
+pub async fn registry(seed: u64) -> Faults {
+    // It has a runtime of its own.
+    let round = tokio::task::spawn_blocking(move || registry::round(seed));
+    round
+        .await
+        .unwrap_or_else(|error| vec![format!("the registry's round panicked: {error}")])
+}
+
 /// Rounds with one seed after the other, for so long, and at least one.
 ///
 /// # Errors
 ///
 /// What was wrong in the first round that was not as it must be, and how to run it again.
 pub async fn rounds(first: u64, time: Duration) -> Result<u64, String> {
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let mut seed = first;
+    // What the process keeps is there after the first child.
+    let mut before = None;
     loop {
-        let faults = servers(seed).await;
+        let mut faults = servers(seed).await;
+        for registry in (0..REGISTRIES).map(|number| seed.wrapping_mul(REGISTRIES).wrapping_add(number)) {
+            let found = self::registry(registry).await;
+            if !found.is_empty() {
+                faults.push(format!("registry {registry}:"));
+                faults.extend(found);
+            }
+        }
+        let before = *before.get_or_insert_with(|| process::open_fds().len());
+        faults.extend(left_here(before).await);
         if !faults.is_empty() {
             let faults = faults.join("\n");
-            return Err(format!("{faults}\nagain: cargo xtask chaos --seed {seed} --minutes 0"));
+            return Err(format!(
+                "{faults}\nagain: cargo xtask chaos --seed {seed} --minutes 0"
+            ));
         }
         seed = seed.wrapping_add(1);
         if began.elapsed() >= time {

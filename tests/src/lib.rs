@@ -10,6 +10,7 @@
 )]
 
 pub mod chaos;
+pub mod crowds;
 pub mod output;
 pub mod product;
 pub mod rest;

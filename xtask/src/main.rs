@@ -4,6 +4,7 @@
 
 mod acp_client;
 mod bench;
+mod chaos;
 mod ci;
 mod client;
 mod error;
@@ -47,6 +48,15 @@ enum Command {
     },
     /// Measure what it all costs, beside what the kernel or a bare data structure costs.
     Bench(bench::Options),
+    /// Drive the server and the registry at random, with everything that can befall them, and look at what must hold.
+    Chaos {
+        /// Where the choices come from: a failing run says which one repeats it. The time, if there is none.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// For how long new rounds begin. With 0 there is one.
+        #[arg(long, default_value_t = 2.0)]
+        minutes: f64,
+    },
     /// Fetch the agent products that tests drive, at their pinned versions, into the target directory.
     Products,
     /// Check what the compiler does not: layers, sizes, words, documents.
@@ -77,6 +87,7 @@ fn run(cli: Cli) -> Result<(), Error> {
         Command::Test { nextest } => test::run(&workspace, &nextest, test::NotRun::IsReported),
         Command::Soak { nextest } => test::soak(&workspace, &nextest),
         Command::Bench(options) => bench::run(&workspace, &options),
+        Command::Chaos { seed, minutes } => chaos::run(&workspace, seed, minutes),
         Command::Products => products::run(&workspace),
         Command::Tidy => tidy::run(&workspace),
         Command::Loom => steps::loom(&workspace),

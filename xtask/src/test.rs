@@ -67,7 +67,7 @@ pub(crate) fn soak(workspace: &Workspace, arguments: &[String]) -> Result<(), Er
 }
 
 /// Builds the programs that tests start, and names them in the environment of `tests`.
-fn with_programs(workspace: &Workspace, mut tests: Command) -> Result<Command, Error> {
+pub(crate) fn with_programs(workspace: &Workspace, mut tests: Command) -> Result<Command, Error> {
     process::run(&mut workspace.cargo(["build", "--locked", "--bin", "dsh", "--bin", "dsh-guard"]))?;
     tests.env("DSH_BIN", workspace.target().join("debug/dsh"));
     // A test program cannot be the guard of its own commands.

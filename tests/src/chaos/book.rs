@@ -184,7 +184,8 @@ impl Book {
         self.shown(task, status, None);
     }
 
-    fn noticed(&mut self, block: &str, told: Told) {
+    /// Notices come, one or more.
+    pub(super) fn noticed(&mut self, block: &str, told: Told) {
         for line in block.lines().filter(|line| line.starts_with("background task ")) {
             let id = line.split(' ').nth(2).unwrap_or_default().to_owned();
             if line.contains(" has printed nothing for ") {
@@ -198,7 +199,9 @@ impl Book {
                 self.faults.push(format!("a notice of its own kind: {line:?}"));
                 continue;
             };
-            if let Some(token) = line.split_once("(bash: ").and_then(|(_, label)| token(label)) {
+            // The kind, and the label behind it.
+            let label = line.split_once(" (").and_then(|(_, rest)| rest.split_once(": "));
+            if let Some(token) = label.and_then(|(_, label)| token(label)) {
                 self.is_of(&id, &token);
             }
             let ends = self.ends.entry(id.clone()).or_default();
@@ -242,8 +245,14 @@ impl Book {
         }
     }
 
+    /// A task was started, in this very process.
+    pub(super) fn starts(&mut self, task: &str, token: &str) {
+        self.accounts.insert(token.to_owned(), Account::new(token));
+        self.is_of(task, token);
+    }
+
     /// A status line was shown.
-    fn shown(&mut self, task: &str, status: &str, told: Option<Told>) {
+    pub(super) fn shown(&mut self, task: &str, status: &str, told: Option<Told>) {
         if !status.starts_with("[status: ") {
             self.faults
                 .push(format!("{task} was shown with the status {status:?}"));

@@ -162,7 +162,7 @@ impl Account {
     }
 
     fn line(&self, side: Side, number: u64) -> String {
-        format!("{}{}-{number:09}\n", letter(side), self.token)
+        numbered(letter(side), &self.token, number)
     }
 
     /// What this writer has written to its output at these places.
@@ -250,6 +250,15 @@ impl Account {
         }
         Ok(elsewhere)
     }
+}
+
+/// A line that a writer writes to its output.
+pub(super) fn line(token: &str, number: u64) -> String {
+    numbered(letter(Side::Out), token, number)
+}
+
+fn numbered(letter: char, token: &str, number: u64) -> String {
+    format!("{letter}{token}-{number:09}\n")
 }
 
 /// The words of a command that writes so many numbered lines to a side, from the one with the number `from` on.
