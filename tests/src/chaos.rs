@@ -21,29 +21,34 @@ use tokio::task::JoinSet;
 
 use self::dice::Dice;
 
-/// What is wrong, in words. Nothing, if all is well.
-pub type Faults = Vec<String>;
+/// What a round has found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// How many tasks there were.
+    pub tasks: usize,
+    /// What is wrong, in words.
+    pub faults: Faults,
+}
+
+type Faults = Vec<String>;
 
 /// How many connections there are at once.
-const CONNECTIONS: usize = 3;
+const CONNECTIONS: usize = 4;
 /// How many rounds over the registry come after one over the binary: they are short.
 const REGISTRIES: u64 = 5;
 
 /// A round over the binary: some connections at once, that have nothing to do with each other.
-pub async fn servers(seed: u64) -> Faults {
+pub async fn servers(seed: u64) -> Found {
     let mut dice = Dice::new(seed);
     let mut connections = JoinSet::new();
     for letter in ('a'..).take(CONNECTIONS) {
         connections.spawn(server::connection(letter, dice.fork()));
     }
-    let mut faults = Vec::new();
+    let mut found = Found::default();
     while let Some(connection) = connections.join_next().await {
-        match connection {
-            Ok(found) => faults.extend(found),
-            Err(error) => faults.push(format!("a connection panicked: {error}")),
-        }
+        found += connection.unwrap_or_else(|error| Found::fault(format!("a connection panicked: {error}")));
     }
-    faults
+    found
 }
 
 /// What this process has that it had not before: descriptors, and children nobody waited for.
@@ -65,44 +70,60 @@ async fn left_here(before: usize) -> Faults {
 }
 
 /// A round over the registry and its tools in this process.
-pub async fn registry(seed: u64) -> Faults {
+pub async fn registry(seed: u64) -> Found {
     // It has a runtime of its own.
-    let round = tokio::task::spawn_blocking(move || registry::round(seed));
-    round
-        .await
-        .unwrap_or_else(|error| vec![format!("the registry's round panicked: {error}")])
+    let round = tokio::task::spawn_blocking(move || registry::round(seed)).await;
+    let mut found = round.unwrap_or_else(|error| Found::fault(format!("the round panicked: {error}")));
+    if !found.faults.is_empty() {
+        found.faults.insert(0, format!("registry, seed {seed}:"));
+    }
+    found
 }
 
-/// Rounds with one seed after the other, for so long, and at least one.
+/// Rounds with one seed after the other, for so long, and at least one. Returns how many there were, and how many tasks in
+/// them.
 ///
 /// # Errors
 ///
 /// What was wrong in the first round that was not as it must be, and how to run it again.
-pub async fn rounds(first: u64, time: Duration) -> Result<u64, String> {
+pub async fn rounds(first: u64, time: Duration) -> Result<(u64, usize), String> {
     let began = Instant::now();
-    let mut seed = first;
-    // What the process keeps is there after the first child.
+    let (mut seed, mut tasks) = (first, 0);
+    // What the process keeps is there after the first round.
     let mut before = None;
     loop {
-        let mut faults = servers(seed).await;
-        for registry in (0..REGISTRIES).map(|number| seed.wrapping_mul(REGISTRIES).wrapping_add(number)) {
-            let found = self::registry(registry).await;
-            if !found.is_empty() {
-                faults.push(format!("registry {registry}:"));
-                faults.extend(found);
-            }
+        let mut found = servers(seed).await;
+        for number in 0..REGISTRIES {
+            found += registry(seed.wrapping_mul(REGISTRIES).wrapping_add(number)).await;
         }
         let before = *before.get_or_insert_with(|| process::open_fds().len());
-        faults.extend(left_here(before).await);
-        if !faults.is_empty() {
-            let faults = faults.join("\n");
+        found.faults.extend(left_here(before).await);
+        if !found.faults.is_empty() {
+            let faults = found.faults.join("\n");
             return Err(format!(
                 "{faults}\nagain: cargo xtask chaos --seed {seed} --minutes 0"
             ));
         }
         seed = seed.wrapping_add(1);
+        tasks += found.tasks;
         if began.elapsed() >= time {
-            return Ok(seed.wrapping_sub(first));
+            return Ok((seed.wrapping_sub(first), tasks));
         }
+    }
+}
+
+impl Found {
+    fn fault(fault: String) -> Found {
+        Found {
+            tasks: 0,
+            faults: vec![fault],
+        }
+    }
+}
+
+impl std::ops::AddAssign for Found {
+    fn add_assign(&mut self, other: Found) {
+        self.tasks += other.tasks;
+        self.faults.extend(other.faults);
     }
 }

@@ -23,8 +23,8 @@ async fn main() -> ExitCode {
     let seed = seed.unwrap_or(now.as_secs());
     println!("seed {seed}");
     match tests::chaos::rounds(seed, Duration::from_secs_f64(minutes * 60.0)).await {
-        Ok(rounds) => {
-            println!("{rounds} rounds, and all is well");
+        Ok((rounds, tasks)) => {
+            println!("{rounds} rounds, {tasks} tasks, and all is well");
             ExitCode::SUCCESS
         }
         Err(faults) => {

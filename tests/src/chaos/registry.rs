@@ -20,10 +20,10 @@ use dsh_tools::ToolRegistry;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Faults;
 use super::dice::Dice;
 use super::lines::LINE;
 use super::player::PANIC;
+use super::{Faults, Found};
 
 /// How long the tasks of one owner may take to end.
 const DISPOSAL: Duration = Duration::from_millis(300);
@@ -48,8 +48,8 @@ struct World {
     kept: Arc<()>,
 }
 
-/// A round over the registry: what was wrong in it.
-pub(super) fn round(seed: u64) -> Faults {
+/// A round over the registry.
+pub(super) fn round(seed: u64) -> Found {
     quiet_players();
     let mut dice = Dice::new(seed);
     let mut builder = if dice.percent(50) {
@@ -63,16 +63,16 @@ pub(super) fn round(seed: u64) -> Faults {
     };
     match builder.enable_all().build() {
         Ok(runtime) => runtime.block_on(live(dice)),
-        Err(error) => vec![format!("no runtime: {error}")],
+        Err(error) => Found::fault(format!("no runtime: {error}")),
     }
 }
 
-async fn live(mut dice: Dice) -> Faults {
+async fn live(mut dice: Dice) -> Found {
     let limit = 1 + dice.below(12) as u64;
     let room = LINE as usize * (4 + dice.below(2000));
     let world = match World::new(limit, room) {
         Ok(world) => Arc::new(world),
-        Err(error) => return vec![error],
+        Err(error) => return Found::fault(error),
     };
     let agents = 1 + dice.below(4);
     let mut lives = JoinSet::new();
@@ -93,7 +93,12 @@ async fn live(mut dice: Dice) -> Faults {
     }
     faults.extend(world.close(agents).await);
     faults.extend(world.all_is_gone().await);
-    faults
+    let tasks = world
+        .announced
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .len();
+    Found { tasks, faults }
 }
 
 impl World {

@@ -14,7 +14,7 @@ use super::book::{Call, SIDES};
 use super::dice::Dice;
 use super::wire::{Gone, PATIENCE, Wire};
 use super::writers::Writer;
-use super::{Faults, facts};
+use super::{Faults, Found, facts};
 use crate::Room;
 
 /// The most that a server may hold at any moment, in KiB, in a debug build.
@@ -25,8 +25,8 @@ const DISPOSAL: Duration = Duration::from_secs(30);
 const LEFT: Duration = Duration::from_secs(15);
 /// How long it may take until an end is told, a child waited for, a descriptor closed.
 const SOON: Duration = Duration::from_secs(15);
-/// Descriptors of a server at rest that come and go.
-const SPARE: usize = 12;
+/// Descriptors of a server at rest that come and go: two for each guard that stands ready, some for threads that end.
+const SPARE: usize = 24;
 
 /// A connection under way.
 struct Connection {
@@ -52,8 +52,8 @@ struct Started {
     doubtful: bool,
 }
 
-/// Runs one connection from its beginning to its end, and returns what was wrong.
-pub(super) async fn connection(letter: char, mut dice: Dice) -> Faults {
+/// Runs one connection from its beginning to its end.
+pub(super) async fn connection(letter: char, mut dice: Dice) -> Found {
     let weather = Weather::any(&mut dice);
     let ending = Ending::any(&mut dice);
     let steps = 10 + dice.below(40);
@@ -61,10 +61,10 @@ pub(super) async fn connection(letter: char, mut dice: Dice) -> Faults {
     let about = format!("connection {letter}: {weather:?}, {ending:?}, {steps} steps");
     let room = Room::new();
     let Ok(wire) = Wire::start(&room, &config).await else {
-        return vec![format!("{about}: the server does not start\n{}", log(&room))];
+        return Found::fault(format!("{about}: the server does not start\n{}", log(&room)));
     };
     let Some(server) = wire.pid() else {
-        return vec![format!("{about}: the server has gone at once")];
+        return Found::fault(format!("{about}: the server has gone at once"));
     };
     let mut connection = Connection {
         letter,
@@ -88,7 +88,8 @@ pub(super) async fn connection(letter: char, mut dice: Dice) -> Faults {
         faults.insert(0, about);
         faults.push(connection.log());
     }
-    faults
+    let tasks = connection.wire.book().tasks().len();
+    Found { tasks, faults }
 }
 
 impl Connection {
