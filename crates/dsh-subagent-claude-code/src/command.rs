@@ -1,21 +1,13 @@
 //! How Claude Code is started, and the two lines that give it its task.
 
 use dsh_llm::ContentBlock;
+use dsh_subagent_process::{TaskError, texts};
 use serde_json::{Value, json};
 
 use crate::config::PermissionMode;
 
 /// The id of the one request that we make.
 pub(crate) const INITIALIZE: &str = "initialize";
-
-/// Why a prompt is no task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TaskError {
-    #[error("subagent-claude-code: the one-shot task must contain only text blocks")]
-    NotText,
-    #[error("subagent-claude-code: the one-shot task must not be empty")]
-    Blank,
-}
 
 /// The arguments for a conversation in lines of JSON.
 pub(crate) fn arguments(mode: PermissionMode) -> Vec<&'static str> {
@@ -49,15 +41,7 @@ pub(crate) fn arguments(mode: PermissionMode) -> Vec<&'static str> {
 
 /// The task as one text: its blocks, one after the other, with nothing between them.
 pub(crate) fn task(prompt: &[ContentBlock]) -> Result<String, TaskError> {
-    let texts: Option<Vec<&str>> = prompt.iter().map(ContentBlock::as_text).collect();
-    let texts = texts
-        .filter(|texts| !texts.is_empty())
-        .ok_or(TaskError::NotText)?;
-    let task = texts.concat();
-    if task.trim().is_empty() {
-        return Err(TaskError::Blank);
-    }
-    Ok(task)
+    Ok(texts(prompt)?.concat())
 }
 
 /// The first lines that it reads. It takes both at once.
@@ -81,15 +65,8 @@ mod tests {
             texts.iter().map(|text| ContentBlock::text(*text)).collect()
         };
         assert_eq!(task(&blocks(&["one ", "two", ""])), Ok("one two".to_owned()));
-        let refused = |texts: &[&str]| task(&blocks(texts)).expect_err("no task").to_string();
-        assert_eq!(
-            refused(&[]),
-            "subagent-claude-code: the one-shot task must contain only text blocks"
-        );
-        assert_eq!(
-            refused(&["", " \n"]),
-            "subagent-claude-code: the one-shot task must not be empty"
-        );
+        assert_eq!(task(&blocks(&[])), Err(TaskError::NotText));
+        assert_eq!(task(&blocks(&["", " \n"])), Err(TaskError::Blank));
     }
 
     #[test]

@@ -3,20 +3,19 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
-use dsh_subagent_process::Variable;
+use dsh_subagent_process::{Check, ConfigError, NativeProgram, Variable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ConfigError, ConfigErrors};
+use crate::NAME;
 
-/// Names the program for every provider whose configuration does not.
-pub const PROGRAM_VARIABLE: &str = "DSH_CLAUDE_CODE";
-
-/// The greatest grace: a signed number of 32 bits.
-const MAX_GRACE_MS: f64 = 2_147_483_647.0;
+/// What Claude Code is, and what names it for every provider whose configuration does not.
+pub(crate) const PROGRAM: NativeProgram = NativeProgram {
+    name: "claude",
+    variable: "DSH_CLAUDE_CODE",
+};
 
 /// One way to run Claude Code. Every key may be left out; unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,52 +70,22 @@ impl ClaudeCodeConfig {
     /// # Errors
     ///
     /// All that is wrong, at once, each naming its key.
-    pub fn validate(&self) -> Result<(), ConfigErrors> {
-        ConfigErrors::unless_empty(self.faults())
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.check().finish()
     }
 
     /// The program, which `variable` names if the configuration does not.
-    pub(crate) fn resolve(&self, variable: Option<OsString>) -> Result<PathBuf, ConfigErrors> {
-        let mut faults = self.faults();
-        let variable = variable.filter(|path| !path.is_empty()).map(PathBuf::from);
-        let program = match (&self.program, variable) {
-            // Looked at with the rest.
-            (Some(program), _) => Some(program.clone()),
-            (None, Some(program)) => {
-                faults.extend(wrong_program(PROGRAM_VARIABLE, &program));
-                Some(program)
-            }
-            (None, None) => None,
-        };
-        match program {
-            Some(program) if faults.is_empty() => return Ok(program),
-            Some(_) => {}
-            None => faults.push(ConfigError::NoProgram),
-        }
-        Err(ConfigErrors(faults))
+    pub(crate) fn resolve(&self, variable: Option<OsString>) -> Result<PathBuf, ConfigError> {
+        self.check().resolve(PROGRAM, self.program.as_deref(), variable)
     }
 
-    pub(crate) fn grace(&self) -> Duration {
-        Duration::try_from_secs_f64(self.dispose_grace_ms.ceil() / 1000.0).unwrap_or(Duration::MAX)
-    }
-
-    fn faults(&self) -> Vec<ConfigError> {
-        let mut faults = Vec::new();
-        if self.provider_name.is_empty() {
-            faults.push(ConfigError::EmptyProviderName);
-        }
-        let program = self.program.as_deref();
-        faults.extend(program.and_then(|program| wrong_program("program", program)));
-        let not_a_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
-        let wrong = self.env.keys().filter(not_a_name);
-        faults.extend(wrong.map(|name| ConfigError::NotAName { name: name.clone() }));
-        let grace = self.dispose_grace_ms;
-        if !(grace.is_finite() && grace > 0.0) {
-            faults.push(ConfigError::GraceNotPositive);
-        } else if grace > MAX_GRACE_MS {
-            faults.push(ConfigError::GraceTooGreat);
-        }
-        faults
+    fn check(&self) -> Check {
+        let mut check = Check::new(NAME);
+        check.provider_name(&self.provider_name);
+        check.program(PROGRAM, self.program.as_deref());
+        check.env(&self.env);
+        check.milliseconds("dispose_grace_ms", self.dispose_grace_ms);
+        check
     }
 }
 
@@ -137,14 +106,6 @@ impl fmt::Display for PermissionMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
-}
-
-/// A bare name would be looked up on the `PATH`, and a relative path below the directory of a task.
-fn wrong_program(key: &'static str, program: &Path) -> Option<ConfigError> {
-    (!program.is_absolute()).then(|| ConfigError::RelativeProgram {
-        key,
-        program: program.to_owned(),
-    })
 }
 
 #[cfg(test)]

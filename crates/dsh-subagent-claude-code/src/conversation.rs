@@ -3,23 +3,24 @@
 //! What is written to the product is written beside the reading, by the pump: neither waits for the other, so a product that
 //! reads nothing while nobody reads from it is no deadlock.
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use dsh_llm::ContentBlock;
 use dsh_scope::within;
-use dsh_subagent_process::{JsonLines, LineError, Lines, Product, ReleaseError, Streams, log_lines};
+use dsh_subagent_process::{Failure, JsonLines, LineError, Lines, Product, Streams, log_lines};
 use dsh_subprocess::LeaderExit;
 use serde_json::Value;
 use tokio::net::unix::pipe;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 
 use crate::command;
 use crate::config::PermissionMode;
-use crate::failure::{Category, Failure, Stage};
+use crate::failure::{Category, Stage, failure};
 use crate::protocol::{Effect, Ending, Protocol};
+
+/// How many lines may wait for the product to read them. Who leaves so many unread does not listen.
+const OUTBOX: usize = 64;
 
 /// A conversation.
 pub(crate) struct Conversation {
@@ -27,7 +28,7 @@ pub(crate) struct Conversation {
     lines: Lines<pipe::Receiver>,
     protocol: Protocol,
     /// What the pump writes; nothing once the input is to be closed.
-    outbox: Option<mpsc::UnboundedSender<Value>>,
+    outbox: Option<mpsc::Sender<Value>>,
     pump: Pump,
     grace: Duration,
 }
@@ -52,10 +53,10 @@ impl Conversation {
         task: &str,
         grace: Duration,
     ) -> Self {
-        let (outbox, queue) = mpsc::unbounded_channel();
+        let (outbox, queue) = mpsc::channel(OUTBOX);
         for line in command::opening(task) {
-            // The queue is read until it is closed.
-            let _ = outbox.send(line);
+            // There is room for two.
+            let _ = outbox.try_send(line);
         }
         let (name, stderr) = (name.to_owned(), streams.stderr);
         let written = write(JsonLines::new(streams.stdin), queue);
@@ -78,7 +79,7 @@ impl Conversation {
     ///
     /// When it does not, with what was seen of its exit.
     pub(crate) async fn until_up(&mut self) -> Result<(), Failure> {
-        let failure = Failure::new(Stage::QueryStart, Category::Unknown);
+        let failure = failure(Stage::QueryStart, Category::Unknown);
         loop {
             let line = match self.next_line().await {
                 Ok(Some(line)) => line,
@@ -103,7 +104,7 @@ impl Conversation {
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the conversation is still there, for its [`release`].
+    /// Dropped, the conversation is still there, for [`drain`](Self::drain).
     pub(crate) async fn listen(&mut self) -> Ended {
         let ending = loop {
             match self.next_line().await {
@@ -123,18 +124,24 @@ impl Conversation {
         }
     }
 
-    /// Closes the input, and reads what the product still writes. Never returns.
-    async fn drain(&mut self) -> Infallible {
+    /// Closes the input, and reads what the product still writes: one whose pipes are closed dies of that, and cannot end as it
+    /// likes.
+    pub(crate) async fn drain(&mut self) {
         self.outbox = None;
         while let Ok(Some(_)) = self.next_line().await {}
-        beside(&mut self.pump, pending()).await
+        if let Some(pump) = self.pump.take() {
+            pump.await;
+        }
     }
 
     fn write(&mut self, effect: Effect) {
         match (effect, &self.outbox) {
             (Effect::Send(line), Some(outbox)) => {
-                // A pump that is over has a product that reads no more: its end will tell.
-                let _ = outbox.send(line);
+                // A pump that is over, or full, has a product that reads no more: it is answered no more, and its end will
+                // tell.
+                if outbox.try_send(line).is_err() {
+                    self.outbox = None;
+                }
             }
             (Effect::CloseInput, _) => self.outbox = None,
             (Effect::Send(_), None) | (Effect::Up | Effect::Refused, _) => {}
@@ -151,22 +158,8 @@ impl Conversation {
     }
 }
 
-/// Ends a product, whatever its conversation was at. Its pipes stay open meanwhile, and are
-/// read: a product whose pipes are closed dies of that, and cannot end as it likes.
-pub(crate) async fn release(
-    product: &Product,
-    conversation: &Mutex<Conversation>,
-) -> Result<(), ReleaseError> {
-    let drained = async { conversation.lock().await.drain().await };
-    tokio::select! {
-        biased;
-        released = product.release() => released,
-        never = drained => match never {},
-    }
-}
-
 /// Writes what is in the queue, and closes the input when nothing more can come.
-async fn write(requests: JsonLines, mut queue: mpsc::UnboundedReceiver<Value>) {
+async fn write(requests: JsonLines, mut queue: mpsc::Receiver<Value>) {
     while let Some(line) = queue.recv().await {
         if let Err(error) = requests.send(&line).await {
             tracing::debug!("cannot write to Claude Code: {error}");

@@ -1,23 +1,14 @@
-//! What is said of a failure: fixed words and numbers, never what the product said.
+//! The words for a failure. Nothing that Claude Code said is in them.
 
-use std::fmt;
+use dsh_subagent_process::Failure;
 
-use dsh_subprocess::LeaderExit;
+/// The product, in a failure.
+pub(crate) const PRODUCT: &str = "Claude Code";
 
-/// What the texts of this crate begin with that do not stand in a diagnostic.
-pub(crate) const PREFIX: &str = "subagent-claude-code";
-
-/// A failure of the product. Its text is safe to show; its source is for the program's log alone.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    stage: Stage,
-    category: Category,
-    http_status: Option<u16>,
-    exit: Option<LeaderExit>,
-    source: Option<BoxError>,
+/// A failure, as far as it is known.
+pub(crate) fn failure(stage: Stage, category: Category) -> Failure {
+    Failure::new(PRODUCT, stage.as_str(), category.as_str())
 }
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Where in a run it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +16,6 @@ pub(crate) enum Stage {
     QueryStart,
     QueryRun,
     Process,
-    Teardown,
 }
 
 /// What kind of failure it is.
@@ -36,36 +26,10 @@ pub(crate) enum Category {
     ErrorMaxBudget,
     ErrorMaxStructuredOutputRetries,
     InvalidSuccess,
+    AnswerTooLong,
     MissingResult,
     ProcessExit,
     Unknown,
-}
-
-impl Failure {
-    pub(crate) fn new(stage: Stage, category: Category) -> Self {
-        Self {
-            stage,
-            category,
-            http_status: None,
-            exit: None,
-            source: None,
-        }
-    }
-
-    pub(crate) fn with_http_status(self, http_status: Option<u16>) -> Self {
-        Self { http_status, ..self }
-    }
-
-    pub(crate) fn with_exit(self, exit: Option<LeaderExit>) -> Self {
-        Self { exit, ..self }
-    }
-
-    pub(crate) fn caused_by(self, source: impl Into<BoxError>) -> Self {
-        Self {
-            source: Some(source.into()),
-            ..self
-        }
-    }
 }
 
 impl Stage {
@@ -74,7 +38,6 @@ impl Stage {
             Self::QueryStart => "query-start",
             Self::QueryRun => "query-run",
             Self::Process => "process",
-            Self::Teardown => "teardown",
         }
     }
 }
@@ -99,35 +62,11 @@ impl Category {
             Self::ErrorMaxBudget => "error_max_budget_usd",
             Self::ErrorMaxStructuredOutputRetries => "error_max_structured_output_retries",
             Self::InvalidSuccess => "invalid-success",
+            Self::AnswerTooLong => "answer-too-long",
             Self::MissingResult => "missing-result",
             Self::ProcessExit => "process-exit",
             Self::Unknown => "unknown",
         }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (stage, category) = (self.stage.as_str(), self.category.as_str());
-        write!(
-            f,
-            "Product subagent failure (product: Claude Code; stage: {stage}; category: {category}"
-        )?;
-        if let Some(status) = self.http_status {
-            write!(f, "; HTTP status: {status}")?;
-        }
-        match self.exit {
-            Some(LeaderExit::Code(code)) => write!(f, "; exit code: {code}")?,
-            Some(LeaderExit::Signal { signal, .. }) => write!(f, "; signal: {signal}")?,
-            Some(LeaderExit::Lost | LeaderExit::GuardLost) | None => {}
-        }
-        f.write_str(")")
-    }
-}
-
-impl std::error::Error for Failure {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
     }
 }
 
@@ -155,23 +94,5 @@ mod tests {
         ] {
             assert_eq!(Category::of_subtype(subtype), Category::Unknown, "{subtype}");
         }
-    }
-
-    #[test]
-    fn a_line_names_what_is_known_and_never_its_cause() {
-        let failure = Failure::new(Stage::QueryRun, Category::InvalidSuccess)
-            .with_http_status(Some(400))
-            .with_exit(Some(LeaderExit::Code(1)))
-            .caused_by("SECRET_TOKEN in /private/secret.txt");
-        assert_eq!(
-            failure.to_string(),
-            "Product subagent failure (product: Claude Code; stage: query-run; category: invalid-success; HTTP status: 400; \
-             exit code: 1)"
-        );
-        let unseen = Failure::new(Stage::Teardown, Category::Unknown).with_exit(Some(LeaderExit::Lost));
-        assert_eq!(
-            unseen.to_string(),
-            "Product subagent failure (product: Claude Code; stage: teardown; category: unknown)"
-        );
     }
 }

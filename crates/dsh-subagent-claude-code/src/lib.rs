@@ -22,6 +22,7 @@
 //!   latest such decision is told with a failure.
 //! - **What is told is safe.** A diagnostic has fixed words and numbers; what the product said is for the log of this program,
 //!   at level debug.
+//! - **An answer has at most 16 MiB**; a longer one is a failure.
 //! - **Cancelled is aborted, at once; disposed is gone.** The process and all it started, sessions of their own included, end
 //!   with the run, as far as the [`Launcher`](dsh_subprocess::Launcher) goes.
 //!
@@ -77,8 +78,9 @@
 //! # }
 //! ```
 
-mod config;
 mod service;
+
+mod config;
 
 mod provider;
 
@@ -90,9 +92,9 @@ mod control;
 mod fact;
 mod failure;
 
-mod error;
+pub use config::{ClaudeCodeConfig, PermissionMode};
+pub use dsh_subagent_process::{ConfigError, Deps, InstallError, Variable};
+pub use service::install;
 
-pub use config::{ClaudeCodeConfig, PROGRAM_VARIABLE, PermissionMode};
-pub use dsh_subagent_process::Variable;
-pub use error::{ConfigError, ConfigErrors, InstallError};
-pub use service::{Deps, install};
+/// Stands before every error of this crate that a model may read, and before what is logged.
+const NAME: &str = "subagent-claude-code";

@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use dsh_llm::ContentBlock;
+use dsh_subagent_process::{Failure, MAX_ANSWER_BYTES};
 use dsh_subprocess::LeaderExit;
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ use crate::command::INITIALIZE;
 use crate::config::PermissionMode;
 use crate::control;
 use crate::fact::Fact;
-use crate::failure::{Category, Failure, Stage};
+use crate::failure::{Category, Stage, failure};
 
 /// A conversation, as far as it came.
 #[derive(Debug)]
@@ -115,21 +116,21 @@ impl Protocol {
             Some(LeaderExit::Code(0) | LeaderExit::Lost) | None => true,
             Some(LeaderExit::Code(_) | LeaderExit::Signal { .. } | LeaderExit::GuardLost) => false,
         };
-        let failed = |stage, category| Err(Failure::new(stage, category).with_exit(exit));
+        let failed = |stage, category| Err(failure(stage, category).with_exit(exit));
         match (&self.verdict, ending) {
             (Some(Verdict::Failed(category, status)), _) => {
-                Err(Failure::new(Stage::QueryRun, *category).with_http_status(*status))
+                Err(failure(Stage::QueryRun, *category).with_http_status(*status))
             }
             (Some(Verdict::Answer(answer)), Ending::Closed) if clean => Ok(output(answer, self.left.len())),
             (Some(Verdict::Answer(_)), Ending::Closed) => failed(Stage::QueryRun, Category::Unknown),
-            (None, Ending::Closed) if clean => Err(Failure::new(Stage::QueryRun, Category::MissingResult)),
+            (None, Ending::Closed) if clean => Err(failure(Stage::QueryRun, Category::MissingResult)),
             (None, Ending::Closed) => failed(Stage::Process, Category::ProcessExit),
             (verdict, Ending::Unreadable(error)) => {
                 let (stage, category) = match (verdict, exit) {
                     (None, Some(_)) => (Stage::Process, Category::ProcessExit),
                     (Some(_), _) | (None, None) => (Stage::QueryRun, Category::Unknown),
                 };
-                Err(Failure::new(stage, category).with_exit(exit).caused_by(error))
+                Err(failure(stage, category).with_exit(exit).caused_by(error))
             }
         }
     }
@@ -203,6 +204,9 @@ fn verdict(message: &Value) -> Option<Verdict> {
         let status = message["api_error_status"].as_u64();
         let status = status.and_then(|status| u16::try_from(status).ok());
         return Some(Verdict::Failed(Category::InvalidSuccess, status));
+    }
+    if text.len() > MAX_ANSWER_BYTES {
+        return Some(Verdict::Failed(Category::AnswerTooLong, None));
     }
     (!text.trim().is_empty()).then(|| Verdict::Answer(text.to_owned()))
 }

@@ -7,22 +7,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use dsh_subagent::{
-    Diagnostic, Run, RunFault, RunParts, RunResult, StartFailure, StartRequest, StopReason, SubagentProvider,
+    Run, RunFault, RunParts, RunResult, StartFailure, StartRequest, StopReason, SubagentProvider,
 };
-use dsh_subagent_process::{Product, ProductSpec, ReleaseError};
-use dsh_subprocess::{Launcher, LeaderExit};
+use dsh_subagent_process::{Failure, Product, ProductSpec, Reports};
+use dsh_subprocess::Launcher;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::command;
 use crate::config::PermissionMode;
-use crate::conversation::{self, Conversation, Ended};
-use crate::failure::{Category, Failure, PREFIX, Stage};
+use crate::conversation::{Conversation, Ended};
+use crate::failure::{Category, Stage, failure};
 
 /// One way to run Claude Code.
 pub(crate) struct ClaudeCode {
-    pub(crate) name: String,
+    pub(crate) reports: Reports,
     pub(crate) launcher: Launcher,
     pub(crate) program: PathBuf,
     /// The whole environment of the product.
@@ -40,39 +39,25 @@ impl SubagentProvider for ClaudeCode {
             token,
             ..
         } = request;
-        let task = command::task(&prompt).map_err(|error| StartFailure::new(error.to_string()))?;
+        let task = command::task(&prompt).map_err(|error| self.reports.refused(error))?;
         if token.is_cancelled() {
-            return Err(aborted());
+            return Err(self.aborted());
         }
-        let cwd = parent.cwd().ok_or_else(|| {
-            StartFailure::new(format!(
-                "{PREFIX}: no working directory for the child — delegate from a parent session that has one"
-            ))
-        })?;
+        let cwd = self.reports.directory(parent.cwd(), start_failure())?;
         let (product, conversation) = self.begin(cwd.to_owned(), &task, &token).await?;
-        let (name, stop, spoken) = (self.name.clone(), token.clone(), Arc::clone(&conversation));
+        let (reports, stop, spoken) = (self.reports.clone(), token.clone(), Arc::clone(&conversation));
         let work = async move {
             // Given back with the end of this, whichever: the release reads on.
             let mut spoken = spoken.lock().await;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => Ok(RunResult::aborted()),
-                ended = spoken.listen() => Ok(result(&name, ended)),
+                ended = spoken.listen() => Ok(result(&reports, ended)),
             }
         };
-        let release = async move {
-            let released = conversation::release(&product, &conversation).await;
-            released.map_err(|error| not_released(error, product.exited()))
-        };
-        Run::publish(RunParts {
-            id: Uuid::new_v4().to_string(),
-            local: None,
-            parent,
-            token,
-            work,
-            release,
-        })
-        .await
+        let reports = self.reports.clone();
+        let release = async move { release(&product, &conversation, &reports).await };
+        Run::publish(RunParts::remote(parent, token, work, release)).await
     }
 }
 
@@ -84,24 +69,22 @@ impl ClaudeCode {
         task: &str,
         token: &CancellationToken,
     ) -> Result<(Product, Arc<Mutex<Conversation>>), StartFailure> {
+        let arguments = command::arguments(self.mode).into_iter();
         let spec = ProductSpec {
             program: self.program.clone(),
-            args: command::arguments(self.mode)
-                .into_iter()
-                .map(Into::into)
-                .collect(),
+            args: arguments.map(Into::into).collect(),
             cwd,
             env: self.env.clone(),
             grace: self.grace,
         };
         let started = match Product::start(&self.launcher, spec).await {
             Ok(started) => started,
-            Err(error) => {
-                return Err(self.not_started(start_failure().caused_by(error), token, Ok(()), None));
-            }
+            Err(_) if token.is_cancelled() => return Err(self.aborted()),
+            Err(error) => return Err(self.reports.not_spawned(&start_failure(), error)),
         };
         let product = started.0.clone();
-        let mut conversation = Conversation::new(&self.name, started, self.mode, task, self.grace);
+        let name = self.reports.provider();
+        let mut conversation = Conversation::new(name, started, self.mode, task, self.grace);
         let up = tokio::select! {
             biased;
             () = token.cancelled() => Err(start_failure()),
@@ -112,8 +95,8 @@ impl ClaudeCode {
             Ok(()) => return Ok((product, conversation)),
             Err(failure) => failure,
         };
-        let released = conversation::release(&product, &conversation).await;
-        Err(self.not_started(failure, token, released, product.exited()))
+        let released = release(&product, &conversation, &self.reports).await;
+        Err(self.not_started(failure, token, released))
     }
 
     /// What is said of a start that came to nothing: that it was cancelled if it was, whatever else went wrong, unless
@@ -122,60 +105,42 @@ impl ClaudeCode {
         &self,
         failure: Failure,
         token: &CancellationToken,
-        released: Result<(), ReleaseError>,
-        exited: Option<LeaderExit>,
+        released: Result<(), RunFault>,
     ) -> StartFailure {
-        let name = &self.name;
-        let message = format!("{PREFIX}: {failure}");
-        let told = match released {
-            Ok(()) if token.is_cancelled() => return aborted(),
-            Ok(()) => StartFailure::new(message),
-            Err(error) => {
-                let fault = not_released(error, exited);
-                tracing::error!(
-                    error = &fault as &dyn std::error::Error,
-                    "{PREFIX} \"{name}\": child not released"
-                );
-                StartFailure::new(message).with_rollback(fault.to_string())
+        match released {
+            Ok(()) if token.is_cancelled() => self.aborted(),
+            released => {
+                let told = self.reports.start_failed(failure);
+                self.reports.with_release(told, released)
             }
-        };
-        tracing::error!(
-            error = &failure as &dyn std::error::Error,
-            "{PREFIX} \"{name}\": child start failed"
-        );
-        told.caused_by(failure)
+        }
+    }
+
+    fn aborted(&self) -> StartFailure {
+        self.reports.refused("request was aborted before SDK startup")
     }
 }
 
-fn aborted() -> StartFailure {
-    StartFailure::new(format!("{PREFIX}: request was aborted before SDK startup"))
-}
-
 fn start_failure() -> Failure {
-    Failure::new(Stage::QueryStart, Category::Unknown)
+    failure(Stage::QueryStart, Category::Unknown)
 }
 
-fn not_released(error: ReleaseError, exited: Option<LeaderExit>) -> RunFault {
-    let failure = Failure::new(Stage::Teardown, Category::Unknown).with_exit(exited);
-    RunFault::new(format!("{PREFIX}: {failure}")).caused_by(error)
+/// Ends a product, whatever its conversation was at.
+async fn release(
+    product: &Product,
+    conversation: &Mutex<Conversation>,
+    reports: &Reports,
+) -> Result<(), RunFault> {
+    let reading = async { conversation.lock().await.drain().await };
+    let released = product.release_while(reading).await;
+    released.map_err(|error| reports.unreleased(error, product.exited()))
 }
 
-fn result(name: &str, Ended { outcome, fact }: Ended) -> RunResult {
-    let failure = match outcome {
-        Ok(output) => {
-            return RunResult {
-                output,
-                ..RunResult::completed("")
-            };
-        }
-        Err(failure) => failure,
-    };
-    tracing::error!(
-        error = &failure as &dyn std::error::Error,
-        "{PREFIX} \"{name}\": child run failed (error)"
-    );
-    let lines: Vec<String> = [Some(failure.to_string()), fact].into_iter().flatten().collect();
-    RunResult::failed(StopReason::Error, Diagnostic::new(lines.join("\n")))
+fn result(reports: &Reports, Ended { outcome, fact }: Ended) -> RunResult {
+    match outcome {
+        Ok(output) => RunResult::completed("").with_output(output),
+        Err(failure) => reports.run_failed(StopReason::Error, &failure, fact.as_deref()),
+    }
 }
 
 #[cfg(test)]

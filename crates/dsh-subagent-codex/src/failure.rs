@@ -1,18 +1,15 @@
-//! What is said about a failure: fixed words, and numbers. Nothing that Codex wrote is in it.
-
-use std::fmt;
+//! The words for a failure. Nothing that Codex wrote is in them.
 
 use dsh_subagent::StopReason;
-use dsh_subprocess::LeaderExit;
+use dsh_subagent_process::Failure;
 use serde_json::Value;
 
-/// A failure, as models and people may read it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) stage: Stage,
-    pub(crate) category: Category,
-    /// How the process ended, as far as that is known.
-    pub(crate) exit: Option<LeaderExit>,
+/// The product, in a failure.
+pub(crate) const PRODUCT: &str = "Codex";
+
+/// A failure, as far as it is known.
+pub(crate) fn failure(stage: Stage, category: Category) -> Failure {
+    Failure::new(PRODUCT, stage.as_str(), category.name).with_http_status(category.http_status)
 }
 
 /// How far the conversation had come.
@@ -23,7 +20,6 @@ pub(crate) enum Stage {
     TurnStart,
     Turn,
     Process,
-    Teardown,
 }
 
 /// What kind of failure it is.
@@ -65,71 +61,6 @@ const OBJECTS: [(&str, bool); 5] = [
 const CONTEXT_WINDOW: &str = "contextWindowExceeded";
 const SANDBOX: &str = "sandboxError";
 
-impl Failure {
-    /// The failure of a stage that is known for no more than that.
-    pub(crate) fn unknown(stage: Stage) -> Self {
-        Self {
-            stage,
-            category: Category::UNKNOWN,
-            exit: None,
-        }
-    }
-
-    /// The process ended before the turn did.
-    pub(crate) fn process_exit(exit: LeaderExit) -> Self {
-        Self {
-            stage: Stage::Process,
-            category: Category {
-                name: "process-exit",
-                http_status: None,
-            },
-            exit: Some(exit),
-        }
-    }
-
-    /// With how the process ended, if that is known.
-    pub(crate) fn with_exit(self, exit: Option<LeaderExit>) -> Self {
-        Self {
-            exit: exit.or(self.exit),
-            ..self
-        }
-    }
-
-    pub(crate) fn stop(&self) -> StopReason {
-        if self.category.name == CONTEXT_WINDOW {
-            StopReason::MaxTokens
-        } else {
-            StopReason::Error
-        }
-    }
-}
-
-/// The first line of a diagnostic.
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            stage,
-            category,
-            exit,
-        } = self;
-        write!(
-            f,
-            "Product subagent failure (product: Codex; stage: {}; category: {}",
-            stage.as_str(),
-            category.name
-        )?;
-        if let Some(status) = category.http_status {
-            write!(f, "; HTTP status: {status}")?;
-        }
-        match exit {
-            Some(LeaderExit::Code(code)) => write!(f, "; exit code: {code}")?,
-            Some(LeaderExit::Signal { signal, .. }) => write!(f, "; signal: {signal}")?,
-            Some(LeaderExit::Lost | LeaderExit::GuardLost) | None => {}
-        }
-        f.write_str(")")
-    }
-}
-
 impl Stage {
     fn as_str(self) -> &'static str {
         match self {
@@ -138,16 +69,19 @@ impl Stage {
             Self::TurnStart => "turn-start",
             Self::Turn => "turn",
             Self::Process => "process",
-            Self::Teardown => "teardown",
         }
     }
 }
 
 impl Category {
-    pub(crate) const UNKNOWN: Self = Self {
-        name: "unknown",
-        http_status: None,
-    };
+    /// It is known for no more than its stage.
+    pub(crate) const UNKNOWN: Self = Self::named("unknown");
+
+    /// The process ended before the turn did.
+    pub(crate) const PROCESS_EXIT: Self = Self::named("process-exit");
+
+    /// It was too long.
+    pub(crate) const ANSWER_TOO_LONG: Self = Self::named("answer-too-long");
 
     /// What Codex says of a failed turn, if it is something it is known to say.
     pub(crate) fn of(info: &Value) -> Self {
@@ -166,17 +100,29 @@ impl Category {
         self.name
     }
 
+    /// Why a run ended that failed by it.
+    pub(crate) fn stop(self) -> StopReason {
+        if self.name == CONTEXT_WINDOW {
+            StopReason::MaxTokens
+        } else {
+            StopReason::Error
+        }
+    }
+
     /// Whether its sandbox failed.
     pub(crate) fn is_sandbox(self) -> bool {
         self.name == SANDBOX
     }
 
-    fn of_word(word: &str) -> Option<Self> {
-        let name = WORDS.into_iter().find(|known| *known == word)?;
-        Some(Self {
+    const fn named(name: &'static str) -> Self {
+        Self {
             name,
             http_status: None,
-        })
+        }
+    }
+
+    fn of_word(word: &str) -> Option<Self> {
+        WORDS.into_iter().find(|known| *known == word).map(Self::named)
     }
 
     fn of_object(name: &str, payload: &Value) -> Option<Self> {
@@ -198,11 +144,7 @@ mod tests {
     use super::*;
 
     fn line(info: &Value) -> String {
-        let failure = Failure {
-            category: Category::of(info),
-            ..Failure::unknown(Stage::Turn)
-        };
-        failure.to_string()
+        failure(Stage::Turn, Category::of(info)).to_string()
     }
 
     #[test]
@@ -236,14 +178,5 @@ mod tests {
             let all = "Product subagent failure (product: Codex; stage: turn; category: unknown)";
             assert_eq!(line(&info), all, "{info}");
         }
-    }
-
-    #[test]
-    fn s192_an_exit_is_shown_as_far_as_it_is_known() {
-        let shown = |exit| Failure::process_exit(exit).to_string();
-        let all = "Product subagent failure (product: Codex; stage: process; category: process-exit";
-        assert_eq!(shown(LeaderExit::Code(17)), format!("{all}; exit code: 17)"));
-        assert_eq!(shown(LeaderExit::Lost), format!("{all})"));
-        assert_eq!(shown(LeaderExit::GuardLost), format!("{all})"));
     }
 }

@@ -16,7 +16,8 @@
 //!   Nothing that Codex wrote is in it; that stands in the source of an error and in the log, at level debug.
 //! - **Cancelled is aborted at once**; disposed is gone, with everything that Codex started, as far as the launcher can
 //!   prove it.
-//! - No time limit, no second try: a run ends by itself, or when it is cancelled.
+//! - **An answer has at most 16 MiB**; a longer one is a failure. No time limit, no second try: a run ends by itself, or when
+//!   it is cancelled.
 //!
 //! # Example
 //!
@@ -63,12 +64,11 @@
 //! # }
 //! ```
 
-mod provider;
 mod service;
 
 mod config;
-mod error;
 
+mod provider;
 mod run;
 
 mod link;
@@ -84,10 +84,9 @@ mod unattended;
 mod failure;
 mod permission;
 
-pub use config::{CodexConfig, PROGRAM_VARIABLE, PermissionMode};
-pub use dsh_subagent_process::Variable;
-pub use error::{ConfigError, ConfigErrors, InstallError};
-pub use service::{Deps, install};
+pub use config::{CodexConfig, PermissionMode};
+pub use dsh_subagent_process::{ConfigError, Deps, InstallError, Variable};
+pub use service::install;
 
-/// Stands before every error of this crate that a model may read.
-const PREFIX: &str = "subagent-codex: ";
+/// Stands before every error of this crate that a model may read, and before what is logged.
+const NAME: &str = "subagent-codex";

@@ -1,32 +1,29 @@
 //! Codex as a provider: a process for each run.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use dsh_agent::{Agent, BoxError};
-use dsh_llm::ContentBlock;
-use dsh_subagent::{Run, RunParts, StartFailure, StartRequest, SubagentProvider};
-use dsh_subagent_process::{Product, ProductSpec, Streams};
+use dsh_agent::Agent;
+use dsh_subagent::{Run, RunFault, RunParts, StartFailure, StartRequest, SubagentProvider};
+use dsh_subagent_process::{Product, ProductSpec, Reports, Streams, texts};
 use dsh_subprocess::Launcher;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
-use crate::PREFIX;
 use crate::config::PermissionMode;
-use crate::failure::{Failure, Stage};
-use crate::link::Link;
-use crate::run::{Job, Unstarted, greet, release, take_turn};
+use crate::failure::{Category, Stage, failure};
+use crate::link::{Link, Rest};
+use crate::run::{Job, Unstarted, greet, take_turn};
 
 /// What makes Codex a server on its standard streams.
 const ARGS: [&str; 2] = ["app-server", "--stdio"];
 
 /// Codex, as it is configured.
 pub(crate) struct Codex {
-    pub(crate) name: String,
+    pub(crate) reports: Reports,
     pub(crate) program: PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) mode: PermissionMode,
@@ -44,23 +41,26 @@ impl SubagentProvider for Codex {
             ..
         } = request;
         if token.is_cancelled() {
-            return Err(refused("request was aborted before app-server startup"));
+            return Err(self
+                .reports
+                .refused("request was aborted before app-server startup"));
         }
-        let task = admit(&prompt)?;
-        let cwd = directory(&parent)?;
+        let task = texts(&prompt).map_err(|error| self.reports.refused(error))?;
+        let job = Job {
+            reports: self.reports.clone(),
+            mode: self.mode,
+            task: task.into_iter().map(str::to_owned).collect(),
+        };
+        let cwd = self.directory(&parent)?;
         let launched = Product::start(&self.launcher, self.spec(&cwd)).await;
         let (product, streams) = launched.map_err(|error| {
             if token.is_cancelled() {
-                aborted()
+                self.aborted()
             } else {
-                unstarted(&Failure::unknown(Stage::Initialize), error)
+                self.reports
+                    .not_spawned(&failure(Stage::Initialize, Category::UNKNOWN), error)
             }
         })?;
-        let job = Job {
-            provider: self.name.clone(),
-            mode: self.mode,
-            task,
-        };
         self.converse(product, streams, cwd, job, parent, token).await
     }
 }
@@ -86,7 +86,7 @@ impl Codex {
         parent: Arc<Agent>,
         token: CancellationToken,
     ) -> Result<Run, StartFailure> {
-        let mut link = Link::new(&self.name, product.clone(), streams, self.grace);
+        let mut link = Link::new(self.reports.provider(), product.clone(), streams, self.grace);
         let greeted = greet(&mut link, cwd, self.mode, &token).await;
         let (left, rest) = oneshot::channel();
         let thread = match greeted {
@@ -94,75 +94,56 @@ impl Codex {
             failed => {
                 // Nobody but the release hears it.
                 let _ = left.send(link.leave().await);
-                let released = release(&product, rest).await;
-                let failure = match failed {
-                    Err(Unstarted::Failed(failure, cause)) if !token.is_cancelled() => {
-                        unstarted(&failure, cause)
+                let released = release(&product, rest, &self.reports).await;
+                let told = match failed {
+                    Err(Unstarted::Failed(failure)) if !token.is_cancelled() => {
+                        self.reports.start_failed(failure)
                     }
-                    Ok(_) | Err(Unstarted::Failed(..) | Unstarted::Cancelled) => aborted(),
+                    Ok(_) | Err(Unstarted::Failed(_) | Unstarted::Cancelled) => self.aborted(),
                 };
-                return Err(match released {
-                    Ok(()) => failure,
-                    Err(fault) => failure.with_rollback(fault.to_string()),
-                });
+                return Err(self.reports.with_release(told, released));
             }
         };
-        let cancelled = token.clone();
-        Run::publish(RunParts {
-            id: Uuid::new_v4().to_string(),
-            local: None,
-            parent,
-            token,
-            work: async move {
-                let result = take_turn(&mut link, thread, &job, &cancelled).await;
-                // A release that is over hears it no more.
-                let _ = left.send(link.leave().await);
-                Ok(result)
-            },
-            release: async move { release(&product, rest).await },
-        })
-        .await
+        let (stop, reports) = (token.clone(), job.reports.clone());
+        let work = async move {
+            let result = take_turn(&mut link, thread, &job, &stop).await;
+            // A release that is over hears it no more.
+            let _ = left.send(link.leave().await);
+            Ok(result)
+        };
+        let release = async move { release(&product, rest, &reports).await };
+        Run::publish(RunParts::remote(parent, token, work, release)).await
+    }
+
+    /// Where it works: where its parent does. Whether that can be entered is seen by the launcher.
+    fn directory(&self, parent: &Agent) -> Result<String, StartFailure> {
+        let failure = failure(Stage::Initialize, Category::UNKNOWN);
+        let cwd = self.reports.directory(parent.cwd(), failure.clone())?;
+        match cwd.to_str() {
+            Some(cwd) => Ok(cwd.to_owned()),
+            None => {
+                let cause = format!("the working directory must be UTF-8: {}", cwd.display());
+                Err(self.reports.start_failed(failure.caused_by(cause)))
+            }
+        }
+    }
+
+    fn aborted(&self) -> StartFailure {
+        self.reports.refused("request was aborted before run publication")
     }
 }
 
-/// The texts of a task that Codex can be given.
-fn admit(prompt: &[ContentBlock]) -> Result<Vec<String>, StartFailure> {
-    let texts: Option<Vec<&str>> = prompt.iter().map(ContentBlock::as_text).collect();
-    let texts = texts
-        .filter(|texts| !texts.is_empty())
-        .ok_or_else(|| refused("the one-shot task must contain only text blocks"))?;
-    if texts.iter().all(|text| text.trim().is_empty()) {
-        return Err(refused("the one-shot task must not be empty"));
-    }
-    Ok(texts.into_iter().map(str::to_owned).collect())
-}
-
-/// Where it works: where its parent does. Whether that can be entered is seen by the launcher.
-fn directory(parent: &Agent) -> Result<String, StartFailure> {
-    let cwd = parent.cwd().ok_or_else(|| {
-        refused("no working directory for the child — delegate from a parent session that has one")
-    })?;
-    let usable = cwd.to_str().filter(|_| cwd.is_absolute());
-    usable
-        .map(str::to_owned)
-        .ok_or_else(|| unstarted(&Failure::unknown(Stage::Initialize), unusable(cwd)))
-}
-
-fn unusable(cwd: &Path) -> String {
-    format!(
-        "the working directory must be an absolute path in UTF-8: {}",
-        cwd.display()
-    )
-}
-
-fn refused(why: &str) -> StartFailure {
-    StartFailure::new(format!("{PREFIX}{why}"))
-}
-
-fn aborted() -> StartFailure {
-    refused("request was aborted before run publication")
-}
-
-fn unstarted(failure: &Failure, cause: impl Into<BoxError>) -> StartFailure {
-    StartFailure::new(format!("{PREFIX}{failure}")).caused_by(cause)
+/// Ends the app server with all that it started, and reads meanwhile what it still writes.
+async fn release(
+    product: &Product,
+    rest: oneshot::Receiver<Rest>,
+    reports: &Reports,
+) -> Result<(), RunFault> {
+    let reading = async {
+        if let Ok(rest) = rest.await {
+            rest.drain().await;
+        }
+    };
+    let released = product.release_while(reading).await;
+    released.map_err(|error| reports.unreleased(error, product.exited()))
 }

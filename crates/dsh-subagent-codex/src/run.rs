@@ -1,26 +1,20 @@
-//! One run: the handshake, the turn, and the end of the app server.
+//! One run: the handshake, and the turn.
 
-use std::convert::Infallible;
-use std::future::pending;
 use std::time::Duration;
 
-use dsh_agent::BoxError;
 use dsh_llm::ContentBlock;
-use dsh_subagent::{Diagnostic, RunFault, RunResult};
-use dsh_subagent_process::{Product, ReleaseError};
-use dsh_subprocess::LeaderExit;
+use dsh_subagent::RunResult;
+use dsh_subagent_process::{Failure, Reports};
 use serde_json::Value;
-use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::PREFIX;
 use crate::config::PermissionMode;
-use crate::failure::{Failure, Fault, Stage};
+use crate::failure::{Category, Stage, failure};
 use crate::frame::Frame;
 use crate::handshake::Handshake;
-use crate::link::{Heard, Link, Rest};
+use crate::link::{Heard, Link};
 use crate::turn::{End, Turn};
 
 /// How long a failed turn waits for what belongs to it: what Codex wrote for people just before, and its exit.
@@ -29,12 +23,12 @@ const SETTLING: Duration = Duration::from_millis(20);
 /// Why there is no thread.
 pub(crate) enum Unstarted {
     Cancelled,
-    Failed(Failure, BoxError),
+    Failed(Failure),
 }
 
 /// What is asked of Codex.
 pub(crate) struct Job {
-    pub(crate) provider: String,
+    pub(crate) reports: Reports,
     pub(crate) mode: PermissionMode,
     pub(crate) task: Vec<String>,
 }
@@ -54,15 +48,14 @@ pub(crate) async fn greet(
             () = token.cancelled() => return Err(Unstarted::Cancelled),
             heard = link.next() => heard,
         };
-        let failed = |link: &mut Link, stage: Stage, cause: BoxError| {
-            Unstarted::Failed(Failure::unknown(stage).with_exit(link.exited()), cause)
-        };
+        let failed = |stage| failure(stage, Category::UNKNOWN).with_exit(link.exited());
         let line = match heard {
             Heard::Line(line) => line,
             Heard::Sign(_) => continue,
             Heard::End => {
+                let failed = failed(handshake.stage());
                 let cause = link.fault().unwrap_or_else(|| "the app server ended".into());
-                return Err(failed(link, handshake.stage(), cause));
+                return Err(Unstarted::Failed(failed.caused_by(cause)));
             }
         };
         let Some(frame) = Frame::parse(&line) else {
@@ -70,11 +63,10 @@ pub(crate) async fn greet(
         };
         let mut send = Vec::new();
         let thread = handshake.hear(frame, &mut send);
+        let thread = thread.map_err(|fault| failed(handshake.stage()).caused_by(fault));
         say(link, send);
-        match thread {
-            Ok(Some(thread)) => return Ok(thread),
-            Ok(None) => {}
-            Err(fault) => return Err(failed(link, handshake.stage(), fault.into())),
+        if let Some(thread) = thread.map_err(Unstarted::Failed)? {
+            return Ok(thread);
         }
     }
 }
@@ -109,32 +101,13 @@ pub(crate) async fn take_turn(
     };
     match end {
         End::Answered(answer) => RunResult::completed(answer),
-        End::Failed(failure, fault) => {
+        End::Failed(stop, failure) => {
             let failure = failure.with_exit(link.exited());
-            failed(&turn, job, &failure, &fault)
+            let fact = turn.fact().map(|fact| fact.line(job.mode));
+            let failed = job.reports.run_failed(stop, &failure, fact.as_deref());
+            failed.with_output(output(&turn))
         }
     }
-}
-
-/// Ends the app server with all that it started, and reads meanwhile what it still writes.
-pub(crate) async fn release(product: &Product, rest: oneshot::Receiver<Rest>) -> Result<(), RunFault> {
-    let drained = async {
-        if let Ok(rest) = rest.await {
-            rest.drain().await;
-        }
-        pending::<Infallible>().await
-    };
-    let released = tokio::select! {
-        biased;
-        released = product.release() => released,
-        never = drained => match never {},
-    };
-    released.map_err(|error| unreleased(error, product.exited()))
-}
-
-fn unreleased(error: ReleaseError, exit: Option<LeaderExit>) -> RunFault {
-    let failure = Failure::unknown(Stage::Teardown).with_exit(exit);
-    RunFault::new(format!("{PREFIX}{failure}")).caused_by(error)
 }
 
 fn say(link: &mut Link, frames: impl IntoIterator<Item = Value>) {
@@ -159,15 +132,14 @@ fn take(link: &mut Link, turn: &mut Turn, heard: Heard) {
 
 /// The app server says no more, and the turn is not over.
 fn silence(link: &mut Link, turn: &Turn) -> End {
-    let fault = link.fault().map_or_else(
-        || "the app server ended before the turn".to_owned(),
-        |fault| fault.to_string(),
-    );
-    let failure = match link.exited() {
-        Some(exit) => Failure::process_exit(exit),
-        None => Failure::unknown(turn.stage()),
+    let (stage, category) = match link.exited() {
+        Some(_) => (Stage::Process, Category::PROCESS_EXIT),
+        None => (turn.stage(), Category::UNKNOWN),
     };
-    End::Failed(failure, Fault(fault))
+    let cause = link
+        .fault()
+        .unwrap_or_else(|| "the app server ended before the turn".into());
+    End::Failed(category.stop(), failure(stage, category).caused_by(cause))
 }
 
 /// Hears what came together with the end: a request that nobody can answer takes an answer away, and a failure is told
@@ -202,39 +174,6 @@ async fn settled(link: &mut Link, turn: &mut Turn, end: End) -> End {
     turn.end().unwrap_or(end)
 }
 
-fn failed(turn: &Turn, job: &Job, failure: &Failure, fault: &Fault) -> RunResult {
-    let (provider, stop) = (&job.provider, failure.stop());
-    tracing::warn!("subagent-codex \"{provider}\": child run failed ({stop}): {failure}");
-    tracing::debug!("subagent-codex \"{provider}\": {fault}");
-    let mut diagnostic = failure.to_string();
-    if let Some(fact) = turn.fact() {
-        diagnostic.push('\n');
-        diagnostic.push_str(&fact.line(job.mode));
-    }
-    RunResult::failed(stop, Diagnostic::new(diagnostic)).with_output(output(turn))
-}
-
 fn output(turn: &Turn) -> Vec<ContentBlock> {
     turn.output().map(ContentBlock::text).into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::error::Error;
-
-    use super::*;
-
-    #[test]
-    fn s206_what_could_not_be_released_is_named_by_the_source_alone() {
-        let left = ReleaseError::Survivors("4242 cat /private/secret.txt".to_owned());
-        let fault = unreleased(left.clone(), Some(LeaderExit::Code(3)));
-        assert_eq!(
-            fault.to_string(),
-            "subagent-codex: Product subagent failure (product: Codex; stage: teardown; category: unknown; exit code: 3)"
-        );
-        assert_eq!(
-            fault.source().expect("what is behind it").to_string(),
-            left.to_string()
-        );
-    }
 }

@@ -1,8 +1,9 @@
 //! Which of the messages of a turn is its answer.
 
+use dsh_subagent_process::MAX_ANSWER_BYTES;
 use serde_json::Value;
 
-use crate::failure::Fault;
+use crate::failure::{Category, Fault};
 
 /// What was said in a turn, as far as it can be the answer.
 #[derive(Debug, Default)]
@@ -13,16 +14,25 @@ pub(crate) struct Said {
 
 impl Said {
     /// Hears a message. Commentary is none of the answer.
-    pub(crate) fn hear(&mut self, message: &Value) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    ///
+    /// What cannot be an answer.
+    pub(crate) fn hear(&mut self, message: &Value) -> Result<(), (Category, Fault)> {
+        let unknown = |fault: &str| Err((Category::UNKNOWN, Fault(fault.to_owned())));
         let Some(text) = message["text"].as_str() else {
-            return Err(Fault("invalid agent message".to_owned()));
+            return unknown("invalid agent message");
         };
         let place = match &message["phase"] {
             Value::Null => &mut self.last_unphased,
             Value::String(phase) if phase == "final_answer" => &mut self.last_final,
             Value::String(phase) if phase == "commentary" => return Ok(()),
-            _ => return Err(Fault("unknown agent message phase".to_owned())),
+            _ => return unknown("unknown agent message phase"),
         };
+        if text.len() > MAX_ANSWER_BYTES {
+            let fault = format!("an agent message of {} bytes", text.len());
+            return Err((Category::ANSWER_TOO_LONG, Fault(fault)));
+        }
         *place = Some(text.to_owned());
         Ok(())
     }

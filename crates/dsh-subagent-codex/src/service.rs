@@ -1,27 +1,12 @@
 //! Installing the provider.
 
-use std::ffi::OsString;
-use std::sync::Arc;
-
 use dsh_scope::{EffectHandle, Scope};
-use dsh_subagent::SubagentRegistry;
-use dsh_subagent_process::overlay;
-use dsh_subprocess::Launcher;
+use dsh_subagent_process::{Deps, InstallError, Reports, milliseconds, overlay};
 
-use crate::config::{CodexConfig, PROGRAM_VARIABLE};
-use crate::error::InstallError;
+use crate::NAME;
+use crate::config::{CodexConfig, PROGRAM};
+use crate::failure::PRODUCT;
 use crate::provider::Codex;
-
-/// What the provider needs.
-#[derive(Debug, Clone)]
-pub struct Deps {
-    /// Where it is offered.
-    pub subagents: SubagentRegistry,
-    /// What starts its processes.
-    pub launcher: Launcher,
-    /// What is left of the program's own environment when its secrets are taken out.
-    pub ambient: Vec<(OsString, OsString)>,
-}
 
 /// Offers Codex under the configured name for as long as `scope`, or until the handle is disposed. No process is started;
 /// runs that were started by then go on.
@@ -30,17 +15,14 @@ pub struct Deps {
 ///
 /// An [`InstallError`]: the configuration cannot be used, or the name is taken. Nothing is offered then.
 pub fn install(scope: &Scope, deps: Deps, config: CodexConfig) -> Result<EffectHandle, InstallError> {
-    let program = config.resolve(std::env::var_os(PROGRAM_VARIABLE))?;
-    let grace = config.grace();
+    let program = config.resolve(std::env::var_os(PROGRAM.variable))?;
     let codex = Codex {
-        env: overlay(&deps.ambient, &config.env),
-        name: config.provider_name.clone(),
+        reports: Reports::new(NAME, PRODUCT, &config.provider_name),
         program,
+        env: overlay(&deps.ambient, &config.env),
         mode: config.permission_mode,
-        grace,
-        launcher: deps.launcher,
+        grace: milliseconds(config.dispose_grace_ms),
+        launcher: deps.launcher.clone(),
     };
-    Ok(deps
-        .subagents
-        .register(scope, config.provider_name, Arc::new(codex))?)
+    deps.offer(scope, NAME, config.provider_name, codex)
 }

@@ -8,9 +8,11 @@
 //! 2. A request that nobody can answer ends the run, whatever else the turn came to: it is refused, and the fault stays.
 //! 3. After its end nothing that is told of the turn counts any more.
 
+use dsh_subagent::StopReason;
+use dsh_subagent_process::Failure;
 use serde_json::Value;
 
-use crate::failure::{Category, Failure, Fault, Stage};
+use crate::failure::{Category, Fault, Stage, failure};
 use crate::frame::{self, Frame};
 use crate::handshake::refused;
 use crate::permission::{Fact, Facts};
@@ -29,12 +31,12 @@ pub(crate) struct Turn {
 }
 
 /// What a turn came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum End {
     /// An answer, never a blank one.
     Answered(String),
     /// None, and what is to be said about it.
-    Failed(Failure, Fault),
+    Failed(StopReason, Failure),
 }
 
 #[derive(Debug)]
@@ -81,7 +83,7 @@ impl Turn {
     /// What it came to, as soon as it has. A fault may still take its place.
     pub(crate) fn end(&self) -> Option<End> {
         if let Some(fault) = &self.fatal {
-            return Some(End::Failed(Failure::unknown(self.stage()), fault.clone()));
+            return Some(failed(self.stage(), Category::UNKNOWN, fault.clone()));
         }
         match self.id {
             TurnId::Confirmed(_) => self.end.clone(),
@@ -185,8 +187,8 @@ impl Turn {
     fn item(&mut self, item: &Value) {
         match item["type"].as_str() {
             Some("agentMessage") => {
-                if let Err(fault) = self.said.hear(item) {
-                    self.end = Some(failed(Category::UNKNOWN, fault));
+                if let Err((category, fault)) = self.said.hear(item) {
+                    self.end = Some(failed(Stage::Turn, category, fault));
                 }
             }
             Some("commandExecution") if item["status"] == "declined" => {
@@ -198,23 +200,12 @@ impl Turn {
     }
 
     fn completed(&mut self, turn: &Value) -> End {
-        let status = match turn["status"].as_str() {
-            Some("completed") => {
-                return match self.said.answer() {
-                    Some(answer) => End::Answered(answer.to_owned()),
-                    None => failed(
-                        Category::UNKNOWN,
-                        Fault("Codex completed without a final answer".to_owned()),
-                    ),
-                };
-            }
-            Some(status @ ("failed" | "interrupted")) => status,
-            Some(_) | None => {
-                return failed(
-                    Category::UNKNOWN,
-                    Fault("invalid terminal turn status".to_owned()),
-                );
-            }
+        let unknown = |fault: &str| failed(Stage::Turn, Category::UNKNOWN, Fault(fault.to_owned()));
+        let status = match (turn["status"].as_str(), self.said.answer()) {
+            (Some("completed"), Some(answer)) => return End::Answered(answer.to_owned()),
+            (Some("completed"), None) => return unknown("Codex completed without a final answer"),
+            (Some(status @ ("failed" | "interrupted")), _) => status,
+            (Some(_) | None, _) => return unknown("invalid terminal turn status"),
         };
         let mut text = format!("Codex turn ended with status {status}");
         let error = &turn["error"];
@@ -225,7 +216,7 @@ impl Turn {
         if category.is_sandbox() {
             self.observe(Fact::SandboxFailed);
         }
-        failed(category, Fault(text))
+        failed(Stage::Turn, category, Fault(text))
     }
 
     fn asked(&mut self, id: Value, method: &str, params: &Value) -> Value {
@@ -264,12 +255,8 @@ impl Turn {
     }
 }
 
-fn failed(category: Category, fault: Fault) -> End {
-    let failure = Failure {
-        category,
-        ..Failure::unknown(Stage::Turn)
-    };
-    End::Failed(failure, fault)
+fn failed(stage: Stage, category: Category, fault: Fault) -> End {
+    End::Failed(category.stop(), failure(stage, category).caused_by(fault))
 }
 
 #[cfg(test)]

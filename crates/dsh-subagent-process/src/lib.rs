@@ -1,8 +1,14 @@
-//! A product that works as a child process and is spoken to over its standard streams.
+//! What providers of products have in common: a product is a program that works as a child process and is spoken to over
+//! its standard streams.
 //!
-//! [`Product::start`] starts it in a verified tree of [`dsh_subprocess`]; [`Product::release`] ends that tree and returns when
-//! it was seen empty. Between the two, a provider of subagents speaks the product's protocol over [`Streams`], most of them
-//! in [lines of JSON](JsonLines).
+//! - **The process.** [`Product::start`] starts it in a verified tree of [`dsh_subprocess`]; [`Product::release`] ends that tree
+//!   and returns when it was seen empty. Between the two, a provider speaks the product's protocol over [`Streams`], most of
+//!   them in [lines of JSON](JsonLines).
+//! - **What may be said.** A [`Failure`] is a line of fixed words and numbers, and [`Reports`] tells it to models and to the
+//!   log. What the product itself said is for the log alone, at level debug: standard error by [`log_lines`], and the causes.
+//! - **Bounds.** A line has at most [`MAX_LINE_BYTES`], an answer at most [`MAX_ANSWER_BYTES`].
+//! - **Configuration.** A [`Check`] finds all that is wrong at once; [`overlay`] makes the environment; [`Deps`] is what every
+//!   provider is made with.
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,12 +40,26 @@
 //! # }
 //! ```
 
+mod service;
+
+mod config;
 mod environment;
-mod lines;
-mod log;
+mod task;
+
 mod product;
 
+mod lines;
+mod log;
+
+mod failure;
+mod report;
+
+pub use config::{Check, ConfigError, NativeProgram, milliseconds};
 pub use environment::{Variable, overlay};
+pub use failure::Failure;
 pub use lines::{JsonLines, LineError, Lines, MAX_LINE_BYTES};
 pub use log::{LogLines, log_lines};
 pub use product::{Product, ProductSpec, ReleaseError, Streams};
+pub use report::Reports;
+pub use service::{Deps, InstallError};
+pub use task::{MAX_ANSWER_BYTES, TaskError, texts};

@@ -1,6 +1,8 @@
 //! The process of a product, and the end of all it started.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,6 +138,28 @@ impl Product {
         match proof {
             Proof::NotProven => Err(ReleaseError::NotProven),
             Proof::Group | Proof::Cgroup | Proof::Guard | Proof::Supervisor => Ok(()),
+        }
+    }
+
+    /// [Releases](Self::release) it, and reads meanwhile what it still writes: one whose pipes are full or closed cannot end as
+    /// it likes.
+    ///
+    /// # Errors
+    ///
+    /// As [`release`](Self::release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`release`](Self::release); the reading ends.
+    pub async fn release_while(&self, reading: impl Future) -> Result<(), ReleaseError> {
+        let read = async {
+            reading.await;
+            pending::<Infallible>().await
+        };
+        tokio::select! {
+            biased;
+            released = self.release() => released,
+            never = read => match never {},
         }
     }
 }

@@ -40,21 +40,15 @@
 //!             return Err(StartFailure::new("the task must not be empty"));
 //!         }
 //!         let token = request.token.clone();
-//!         Run::publish(RunParts {
-//!             id: uuid::Uuid::new_v4().to_string(),
-//!             local: None,
-//!             parent: request.parent,
-//!             token: request.token,
-//!             work: async move {
-//!                 tokio::select! {
-//!                     () = token.cancelled() => Ok(RunResult::aborted()),
-//!                     () = tokio::task::yield_now() => Ok(RunResult::completed(task.chars().rev().collect::<String>())),
-//!                 }
-//!             },
-//!             // There is no process and no agent to be seen gone.
-//!             release: async { Ok(()) },
-//!         })
-//!         .await
+//!         let work = async move {
+//!             tokio::select! {
+//!                 () = token.cancelled() => Ok(RunResult::aborted()),
+//!                 () = tokio::task::yield_now() => Ok(RunResult::completed(task.chars().rev().collect::<String>())),
+//!             }
+//!         };
+//!         // There is no process and no agent to be seen gone.
+//!         let release = async { Ok(()) };
+//!         Run::publish(RunParts::remote(request.parent, request.token, work, release)).await
 //!     }
 //! }
 //!

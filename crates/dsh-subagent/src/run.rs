@@ -14,6 +14,7 @@ use dsh_agent::Agent;
 use dsh_scope::{EffectHandle, Scope, contain_future};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::{RunFault, RunResult, StartFailure};
 
@@ -208,6 +209,20 @@ impl Run {
         match self.inner.released.get() {
             Some(how) => how.clone(),
             None => Err(RunFault::new("the runtime ended before the release of the run")),
+        }
+    }
+}
+
+impl<Work, Release> RunParts<Work, Release> {
+    /// A child that is not in this process, under a new random id.
+    pub fn remote(parent: Arc<Agent>, token: CancellationToken, work: Work, release: Release) -> Self {
+        Self {
+            id: Uuid::new_v4().to_string(),
+            local: None,
+            parent,
+            token,
+            work,
+            release,
         }
     }
 }

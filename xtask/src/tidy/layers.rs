@@ -5,7 +5,7 @@ use super::tree::Tree;
 use crate::workspace::{Dependency, Kind, Package};
 
 /// Layer by layer from the bottom. A package depends only on packages of a lower layer.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 11] = [
     &["dsh-testkit"],
     &["dsh-scope", "dsh-llm", "dsh-output"],
     &["dsh-session", "dsh-subprocess", "dsh-bash"],
@@ -20,7 +20,6 @@ const LAYERS: [&[&str]; 10] = [
         "dsh-system-prompt",
         "dsh-tasks",
         "dsh-subagent",
-        "dsh-subagent-process",
     ],
     &[
         "dsh-tool-tasks",
@@ -28,6 +27,9 @@ const LAYERS: [&[&str]; 10] = [
         "dsh-tool-subagent",
         "dsh-agent-loop",
         "dsh-subagent-inprocess",
+        "dsh-subagent-process",
+    ],
+    &[
         "dsh-subagent-codex",
         "dsh-subagent-claude-code",
         "dsh-subagent-acp",

@@ -175,22 +175,14 @@ impl Checked for InProcessConfig {
 #[cfg(feature = "codex")]
 impl Checked for dsh_subagent_codex::CodexConfig {
     fn problems(&self) -> Vec<String> {
-        let wrong = self.validate().err();
-        wrong
-            .iter()
-            .flat_map(|wrong| wrong.0.iter().map(ToString::to_string))
-            .collect()
+        self.validate().map_or_else(|wrong| wrong.problems().to_vec(), |()| Vec::new())
     }
 }
 
 #[cfg(feature = "claude-code")]
 impl Checked for dsh_subagent_claude_code::ClaudeCodeConfig {
     fn problems(&self) -> Vec<String> {
-        let wrong = self.validate().err();
-        wrong
-            .iter()
-            .flat_map(|wrong| wrong.0.iter().map(ToString::to_string))
-            .collect()
+        self.validate().map_or_else(|wrong| wrong.problems().to_vec(), |()| Vec::new())
     }
 }
 

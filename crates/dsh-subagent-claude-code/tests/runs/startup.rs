@@ -103,8 +103,7 @@ async fn s223_a_wrong_directory_is_named_in_the_log_alone() {
     let wrong = home.parent_in(Some(home.file("SECRET_TOKEN")));
     let refused = home.refused(task_of(wrong.agent())).await;
     assert_eq!(refused.to_string(), start_failure(""));
-    let failure = refused.source().expect("what failed");
-    let cause = failure.source().expect("what is behind it").to_string();
+    let cause = refused.source().expect("what is behind it").to_string();
     assert!(cause.contains("SECRET_TOKEN"), "{cause}");
     let logged = log
         .lines()

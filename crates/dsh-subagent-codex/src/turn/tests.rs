@@ -1,5 +1,7 @@
 //! Turns that are played: what the app server says, in which order, and what that comes to.
 
+use std::error::Error;
+
 use serde_json::json;
 
 use super::*;
@@ -42,7 +44,10 @@ impl Played {
 
     fn failure(&self) -> (String, String) {
         match self.turn.end() {
-            Some(End::Failed(failure, fault)) => (failure.to_string(), fault.to_string()),
+            Some(End::Failed(_, failure)) => {
+                let fault = failure.source().expect("what is behind it").to_string();
+                (failure.to_string(), fault)
+            }
             other => panic!("no failure: {other:?}"),
         }
     }

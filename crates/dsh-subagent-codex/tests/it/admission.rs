@@ -90,7 +90,7 @@ async fn s156_what_cannot_be_used_is_not_installed() {
     let InstallError::Config(faults) = refused else {
         panic!("{refused}")
     };
-    assert_eq!(faults.0.len(), 2, "{faults}");
+    assert_eq!(faults.problems().len(), 2, "{faults}");
     assert_eq!(room.subagents.names(), [""; 0]);
 }
 

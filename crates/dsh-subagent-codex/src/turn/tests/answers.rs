@@ -1,6 +1,7 @@
 //! What a turn comes to.
 
 use dsh_subagent::StopReason;
+use dsh_subagent_process::MAX_ANSWER_BYTES;
 
 use super::*;
 
@@ -38,7 +39,7 @@ fn s163_the_last_final_answer_of_our_turn_is_the_answer() {
         .hear(item(message(json!("commentary"), "nor this")))
         .hear(item(message(Value::Null, "nor that")))
         .hear(completed_of(json!({"id": "turn-2", "status": "failed"})));
-    assert_eq!(played.turn.end(), None);
+    assert!(played.turn.end().is_none());
     played
         .hear(completed())
         .hear(completed())
@@ -80,14 +81,14 @@ fn s165_every_word_is_its_own_category_and_only_a_full_context_is_max_tokens() {
             .hear(failed_with(&json!(word)));
         let text = format!("Codex turn ended with status failed: {word}");
         assert_eq!(played.failure(), (line("turn", word), text));
-        let Some(End::Failed(failure, _)) = played.turn.end() else {
+        let Some(End::Failed(stop, _)) = played.turn.end() else {
             panic!("it failed")
         };
-        let stop = match word {
+        let expected = match word {
             "contextWindowExceeded" => StopReason::MaxTokens,
             _ => StopReason::Error,
         };
-        assert_eq!(failure.stop(), stop, "{word}");
+        assert_eq!(stop, expected, "{word}");
         assert_eq!(played.turn.output(), Some("so far"));
     }
 }
@@ -104,6 +105,23 @@ fn s167_what_it_is_not_known_to_say_stays_unsaid() {
         let text = "Codex turn ended with status failed: unknown".to_owned();
         assert_eq!(played.failure(), (line("turn", "unknown"), text), "{info}");
     }
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_none() {
+    let mut played = Played::confirmed();
+    played
+        .hear(final_answer("so far"))
+        .hear(final_answer(&"x".repeat(MAX_ANSWER_BYTES + 1)))
+        .hear(completed());
+    let fault = format!("an agent message of {} bytes", MAX_ANSWER_BYTES + 1);
+    assert_eq!(played.failure(), (line("turn", "answer-too-long"), fault));
+    assert_eq!(played.turn.output(), Some("so far"));
+
+    let mut played = Played::confirmed();
+    let longest = "x".repeat(MAX_ANSWER_BYTES);
+    played.hear(final_answer(&longest)).hear(completed());
+    assert_eq!(played.answer(), Some(longest));
 }
 
 #[test]
@@ -190,7 +208,7 @@ fn s184_only_an_open_turn_is_interrupted() {
     }});
     assert_eq!(played.turn.interrupt(), Some(interrupt));
     played.hear(json!({"id": 4, "error": {"code": -32603, "message": "no"}}));
-    assert_eq!(played.turn.end(), None, "a refused interrupt says nothing");
+    assert!(played.turn.end().is_none(), "a refused interrupt says nothing");
     played.hear(final_answer("done")).hear(completed());
     assert_eq!(played.turn.interrupt(), None);
 }
@@ -211,7 +229,7 @@ fn s185_what_does_not_concern_the_turn_is_not_heard() {
     }
     played.hear(json!({"id": 99, "result": {}}));
     played.hear(response("turn-2"));
-    assert_eq!(played.turn.end(), None);
+    assert!(played.turn.end().is_none());
     for line in ["", "not JSON", "[]", "7", r#"{"id": 3}"#, r#"{"method": 7}"#] {
         assert_eq!(Frame::parse(line), None, "{line}");
     }

@@ -68,7 +68,7 @@ fn s180_an_early_turn_has_to_be_ours() {
         "turn/started",
         json!({"threadId": THREAD, "turn": {"id": "turn-2"}}),
     ));
-    assert_eq!(played.turn.end(), None);
+    assert!(played.turn.end().is_none());
     played.hear(response(TURN));
     let text = "turn/start response did not match the active turn".to_owned();
     assert_eq!(played.failure(), (line("turn-start", "unknown"), text));
