@@ -200,15 +200,17 @@ impl Connection {
         })
     }
 
-    /// A session goes on with the model that answered last, if that is still offered.
+    /// A session goes on with the model that was chosen or answered last, if that is still offered.
     fn choose_last_model(&self, led: &LedAgent) {
         let events = led.agent().session().events();
         let last = events.iter().rev().find_map(|event| match &event.data {
             EventData::RequestHeader { header, .. } => self.models.find(&header.provider, &header.model),
+            EventData::ModelChoice { provider, model } => self.models.find(provider, model),
             _ => None,
         });
         if let Some(model) = last {
-            led.set_model(model.clone());
+            // Not chosen now: the log has it.
+            led.model_seat().set(model.clone());
         }
     }
 }

@@ -73,8 +73,11 @@ impl Feed {
 
     async fn send(&mut self, events: Vec<Event>) {
         // What is shown is kept: after a crash nobody may be given an id again that an editor has seen. A disk that fails
-        // ends the turn, which says so.
-        let _ = self.session.flush(Durability::Written).await;
+        // ends the turn, which says so. A choice shows nothing, and alone it is no session to be kept.
+        let is_choice = |event: &Event| matches!(event.data, EventData::ModelChoice { .. });
+        if !events.iter().all(is_choice) {
+            let _ = self.session.flush(Durability::Written).await;
+        }
         for event in events {
             for update in self.transcript.event(&event, Telling::Live) {
                 self.outbox.update(update).await;
@@ -92,6 +95,7 @@ impl Feed {
                 | EventData::TurnEnd { .. }
                 | EventData::StepStart { .. }
                 | EventData::RequestHeader { .. }
+                | EventData::ModelChoice { .. }
                 | EventData::UserMessage(_)
                 | EventData::AssistantMessage { .. } => {}
             }

@@ -14,12 +14,12 @@ use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, JsonRpcResponse};
 use dsh_agent::{Agent, AgentStatus};
 use dsh_llm::ContentBlock;
-use dsh_session::{Message, MessageSource, Session, SessionId};
+use dsh_session::{Durability, Message, MessageSource, Session, SessionId};
 
 use crate::card::Terminals;
 use crate::config::MODEL;
 use crate::connection::{Capabilities, Connection};
-use crate::error::{invalid, not_found};
+use crate::error::{internal, invalid, not_found};
 use crate::feed::News;
 use crate::prompt::PromptSlot;
 use crate::sessions::Open;
@@ -141,10 +141,11 @@ impl Connection {
         }
     }
 
+    /// Chooses a model; what is left to be done keeps the choice, and is the answer.
     pub(crate) fn set_config_option(
         &self,
         request: &SetSessionConfigOptionRequest,
-    ) -> Result<SetSessionConfigOptionResponse, Error> {
+    ) -> Result<impl Future<Output = Result<SetSessionConfigOptionResponse, Error>> + use<>, Error> {
         let open = self.session(&request.session_id.0)?;
         if &*request.config_id.0 != MODEL {
             return Err(invalid(format_args!(
@@ -160,9 +161,17 @@ impl Connection {
             .models
             .get(&value.0)
             .ok_or_else(|| invalid(format_args!("there is no model {value:.64}")))?;
-        open.led.set_model(model.clone());
+        let session = open.led.agent().session().clone();
+        let is_new = session.is_empty();
+        open.led.set_model(model.clone()).map_err(internal)?;
         let options = vec![self.models.option(model)];
-        Ok(SetSessionConfigOptionResponse::new(options))
+        Ok(async move {
+            // A session in which nothing has happened is not kept; its choice is, with the first turn.
+            if !is_new {
+                session.flush(Durability::Written).await.map_err(internal)?;
+            }
+            Ok(SetSessionConfigOptionResponse::new(options))
+        })
     }
 
     fn session(&self, id: &Arc<str>) -> Result<Arc<Open>, Error> {

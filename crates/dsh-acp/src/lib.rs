@@ -45,7 +45,7 @@
 //! | `session/close` | Ends a session, its turn and its tasks; its log stays. |
 //! | `session/prompt` | One at a time per session. Answered when the turn ends that its message is in. |
 //! | `session/cancel` | Stops the turn and the commands in it. Background tasks go on; the prompt is answered `cancelled`. |
-//! | `session/set_config_option` | The option `model`: one of [`Settings::models`] or the configured one. |
+//! | `session/set_config_option` | The option `model`: one of [`Settings::models`] or the configured one. The choice is logged: a session that is loaded again has it. |
 //!
 //! A turn that completed is `end_turn`, one that met the model's limit `max_tokens`, one that was stopped `cancelled`; one
 //! that failed is the error -32603, `Internal error: turn failed: …`.

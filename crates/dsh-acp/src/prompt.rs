@@ -39,10 +39,10 @@ impl PromptSlot {
         &self,
         responder: Responder<PromptResponse>,
         from: u64,
-    ) -> Result<(), Responder<PromptResponse>> {
+    ) -> Result<(), Box<Responder<PromptResponse>>> {
         let mut slot = self.lock();
         if slot.is_some() {
-            return Err(responder);
+            return Err(Box::new(responder));
         }
         *slot = Some(InFlight {
             responder,

@@ -150,7 +150,11 @@ async fn speak(connection: &Arc<Connection>, wire: Channel, stop: &CancellationT
         )
         .on_receive_request(
             async move |request: SetSessionConfigOptionRequest, responder, _| {
-                responder.respond_with_result(c6.set_config_option(&request))
+                match c6.set_config_option(&request) {
+                    Ok(kept) => c6.spawn("acp session/set_config_option", answer(responder, kept)),
+                    Err(error) => responder.respond_with_error(error)?,
+                }
+                Ok(())
             },
             on_receive_request!(),
         )

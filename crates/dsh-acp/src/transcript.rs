@@ -133,7 +133,9 @@ impl Transcript {
                 self.calls.clear();
                 Vec::new()
             }
-            EventData::TurnEnd { .. } | EventData::RequestHeader { .. } => Vec::new(),
+            EventData::TurnEnd { .. } | EventData::RequestHeader { .. } | EventData::ModelChoice { .. } => {
+                Vec::new()
+            }
         }
     }
 

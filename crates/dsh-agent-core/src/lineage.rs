@@ -78,6 +78,7 @@ impl<'a> Lineage<'a> {
             | EventData::StepStart { .. }
             | EventData::StepEnd { .. }
             | EventData::RequestHeader { .. }
+            | EventData::ModelChoice { .. }
             | EventData::AssistantMessage { .. }
             | EventData::ToolResult { .. } => {}
         }

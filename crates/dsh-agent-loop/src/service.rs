@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dsh_agent::{Agent, AgentHandle, AgentRegistry, BoxError, Compose};
 use dsh_llm::ModelRegistry;
 use dsh_scope::{CloseError, contain_future};
-use dsh_session::Derivation;
+use dsh_session::{AppendError, Derivation, EventData};
 use dsh_system_prompt::PromptRegistry;
 use dsh_tools::ToolRegistry;
 use tokio::sync::broadcast;
@@ -132,7 +132,7 @@ impl ModelSeat {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Chooses another model, from the next request on.
+    /// Has another model answer, from the next request on. Nothing is logged before that.
     pub fn set(&self, model: ModelChoice) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = model;
     }
@@ -149,9 +149,18 @@ impl LedAgent {
         self.model.get()
     }
 
-    /// Chooses another model, from the next request on.
-    pub fn set_model(&self, model: ModelChoice) {
+    /// Chooses another model, from the next request on. The choice is logged: a session that is taken up again knows it.
+    ///
+    /// # Errors
+    ///
+    /// An [`AppendError`] when it cannot be logged; it is not made then.
+    pub fn set_model(&self, model: ModelChoice) -> Result<(), AppendError> {
+        self.agent().session().append(EventData::ModelChoice {
+            provider: model.provider.clone(),
+            model: model.model.clone(),
+        })?;
         self.model.set(model);
+        Ok(())
     }
 
     /// Which model answers, for who does not lead the agent.

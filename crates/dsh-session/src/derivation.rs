@@ -1,7 +1,8 @@
 //! From the log to what the model reads.
 //!
 //! What a model sees is what the log says, and nothing else: a request is the messages of all events strictly before
-//! its `step/start`, under the latest `request/header`, which stands at the latest directly after that `step/start`.
+//! its `step/start`, under the latest `request/header`, which stands at the latest directly after that `step/start`, but for
+//! a `model/choice` that came in between.
 
 use dsh_llm::{AssistantBlock, ModelMessage, ModelRequest};
 
@@ -59,7 +60,9 @@ pub fn request_at(events: &[Event], step_start_seq: u64) -> Option<ModelRequest>
     let EventData::StepStart { .. } = events.get(start)?.data else {
         return None;
     };
-    let until = events.len().min(start + 2);
+    let is_choice = |event: &&Event| matches!(event.data, EventData::ModelChoice { .. });
+    let choices = events[start + 1..].iter().take_while(is_choice).count();
+    let until = events.len().min(start + choices + 2);
     let header = events[..until].iter().rev().find_map(|event| match &event.data {
         EventData::RequestHeader { header, .. } => Some(header.clone()),
         _ => None,
@@ -102,6 +105,7 @@ fn message(data: &EventData) -> Option<ModelMessage> {
         | EventData::StepStart { .. }
         | EventData::StepEnd { .. }
         | EventData::RequestHeader { .. }
+        | EventData::ModelChoice { .. }
         | EventData::ToolCall { .. } => None,
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Every event lies between a `turn/start` and its `turn/end`; steps lie within turns; numbers increase.
+//! 1. Every event lies between a `turn/start` and its `turn/end`; steps lie within turns; numbers increase. A
+//!    `model/choice` alone stands anywhere: it is made whenever somebody makes it, and no model sees it.
 //! 2. A step is `step/start`, at most one `request/header`, at most one `assistant/message`, what its calls did, user
 //!    messages, `step/end`; in this order. So what is logged before `step/start` is what the model has seen when it
 //!    answers.
@@ -84,6 +85,7 @@ impl Enclosure {
             EventData::StepStart { turn, step } => self.open_turn(kind, Some(*turn))?.start(kind, *step),
             EventData::StepEnd { turn, step } => self.open_turn(kind, Some(*turn))?.end(kind, *step),
             EventData::RequestHeader { .. } => self.open_step(kind)?.header(),
+            EventData::ModelChoice { .. } => Ok(()),
             EventData::UserMessage(_) => match &self.open_turn(kind, None)?.step {
                 Some(step) => step.user_message(kind),
                 None => Ok(()),

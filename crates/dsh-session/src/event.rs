@@ -62,6 +62,15 @@ pub enum EventData {
         /// All of it.
         header: RequestHeader,
     },
+    /// Somebody chose the model that answers from the next request on. It stands anywhere, also between turns: no model
+    /// sees it.
+    #[serde(rename = "model/choice")]
+    ModelChoice {
+        /// Who is asked.
+        provider: String,
+        /// The provider's name of the model.
+        model: String,
+    },
     /// The model is told something.
     #[serde(rename = "user/message")]
     UserMessage(Message),
@@ -181,6 +190,7 @@ impl EventData {
             Self::StepStart { .. } => "step/start",
             Self::StepEnd { .. } => "step/end",
             Self::RequestHeader { .. } => "request/header",
+            Self::ModelChoice { .. } => "model/choice",
             Self::UserMessage(_) => "user/message",
             Self::AssistantMessage { .. } => "assistant/message",
             Self::ToolCall { .. } => "tool/call",

@@ -45,6 +45,8 @@
 //! turn/end
 //! ```
 //!
+//! A `model/choice` stands anywhere: a person chooses whenever they choose, and no model sees it.
+//!
 //! [`Session::append`] refuses what would break that, see [`Enclosure`], and so does reading a file.
 //!
 //! # What the model sees

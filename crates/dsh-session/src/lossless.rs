@@ -38,6 +38,7 @@ pub(crate) fn lossless(data: &EventData) -> Result<(), AppendError> {
         | EventData::TurnEnd { .. }
         | EventData::StepStart { .. }
         | EventData::StepEnd { .. }
+        | EventData::ModelChoice { .. }
         | EventData::UserMessage(_)
         | EventData::AssistantMessage { .. }
         | EventData::ToolCall { .. }

@@ -15,6 +15,7 @@ fn block(data: &EventData) -> String {
         EventData::StepStart { step, .. } => format!("-- step {step}\n"),
         EventData::StepEnd { .. } => "--\n".to_owned(),
         EventData::RequestHeader { reason, .. } => format!("header, {reason:?}\n"),
+        EventData::ModelChoice { model, .. } => format!("model {model}\n"),
         EventData::UserMessage(message) => {
             let who = match &message.source {
                 MessageSource::User => "user".to_owned(),

@@ -309,6 +309,7 @@ pub(crate) fn story(agent: &Agent) -> Vec<String> {
         EventData::StepStart { step, .. } => format!("step {step}"),
         EventData::StepEnd { .. } => "/step".to_owned(),
         EventData::RequestHeader { reason, .. } => format!("header {reason:?}").to_lowercase(),
+        EventData::ModelChoice { model, .. } => format!("model {model}"),
         EventData::UserMessage(message) => format!("user {}", text_of(&message.content)),
         EventData::AssistantMessage { interrupted, .. } if *interrupted => "interrupted".to_owned(),
         EventData::AssistantMessage { .. } => "assistant".to_owned(),

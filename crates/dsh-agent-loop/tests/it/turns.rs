@@ -239,7 +239,7 @@ async fn core55_a_header_is_logged_once_and_again_when_it_changes_or_the_session
     ask(&agent, "b").await;
     let mut other = agent.model();
     other.model = "m-2".to_owned();
-    agent.set_model(other);
+    agent.set_model(other).unwrap();
     ask(&agent, "c").await;
     let headers = |story: Vec<String>| -> Vec<String> {
         story
@@ -248,6 +248,10 @@ async fn core55_a_header_is_logged_once_and_again_when_it_changes_or_the_session
             .collect()
     };
     assert_eq!(headers(story(agent.agent())), ["header initial", "header change"]);
+    let choice = story(agent.agent())
+        .into_iter()
+        .position(|word| word == "model m-2");
+    assert!(choice.is_some(), "{:?}", story(agent.agent()));
     let session = agent.agent().session().clone();
     agent.dispose().await.unwrap();
     let agent = room.agent_of(session, LoopConfig::default()).await;
@@ -281,7 +285,7 @@ async fn a_provider_without_adapter_ends_the_turn() {
         .await;
     let mut other = agent.model();
     other.provider = "elsewhere".to_owned();
-    agent.set_model(other);
+    agent.set_model(other).unwrap();
     ask(&agent, "hi").await;
     assert_eq!(story(agent.agent()).last().unwrap(), "end error");
 }

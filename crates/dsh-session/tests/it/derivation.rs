@@ -92,6 +92,28 @@ fn a_header_of_a_later_step_does_not_count() {
     assert!(request_at(&events, 3).is_some());
 }
 
+#[test]
+fn a_choice_of_a_model_stands_anywhere_and_is_in_no_request() {
+    let log = whole_log();
+    let requests = |log: Vec<EventData>| -> Vec<_> {
+        let events = numbered(log);
+        let starts: Vec<_> = starts(&events).collect();
+        let requests = starts.into_iter().map(|start| request_at(&events, start as u64));
+        requests.collect()
+    };
+    let expected = requests(log.clone());
+    assert!(expected.iter().all(Option::is_some));
+    for place in 0..=log.len() {
+        let mut log = log.clone();
+        log.insert(place, model_choice("m-3"));
+        let session = Session::new(SessionId::new("s"), None);
+        for data in &log {
+            session.append(data.clone()).unwrap();
+        }
+        assert_eq!(requests(log), expected, "with a choice at {place}");
+    }
+}
+
 proptest! {
     #[test]
     fn core54_each_request_extends_the_one_before(log in any_log(120)) {

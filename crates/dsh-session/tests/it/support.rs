@@ -64,6 +64,13 @@ pub(crate) fn header(reason: HeaderReason, model: &str) -> EventData {
     EventData::RequestHeader { reason, header }
 }
 
+pub(crate) fn model_choice(model: &str) -> EventData {
+    EventData::ModelChoice {
+        provider: "scripted".into(),
+        model: model.into(),
+    }
+}
+
 pub(crate) fn call(id: &str) -> AssistantBlock {
     AssistantBlock::ToolCall(ToolCall {
         id: CallId::new(id),
@@ -227,6 +234,7 @@ pub(crate) fn any_log(most: usize) -> impl Strategy<Value = Vec<EventData>> {
                 said(&format!("é {choice}\n")),
                 notice("done"),
                 header(HeaderReason::Change, &format!("m-{}", choice % 2)),
+                model_choice("m-3"),
                 answer(vec![text("x"), call("c1"), call("c2"), call("c3")]),
                 answer(Vec::new()),
                 interrupted_answer(vec![text("x"), call("c1")]),

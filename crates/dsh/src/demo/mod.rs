@@ -12,9 +12,9 @@ mod transcript;
 use std::sync::Arc;
 
 use dsh_agent_core::{AgentCore, Composition, Config};
-use dsh_llm::{ContentBlock, ModelRegistry};
+use dsh_llm::ModelRegistry;
 use dsh_llm_scripted::ScriptedAdapter;
-use dsh_session::{Message, MessageSource, Session, SessionId};
+use dsh_session::{Message, Session, SessionId};
 use tempfile::TempDir;
 
 use crate::Failure;
@@ -77,15 +77,11 @@ async fn tell(core: &AgentCore, room: &TempDir) -> Result<Facts, DemoError> {
     let context = core.context();
     let session = Session::new(SessionId::new("demo"), std::env::current_dir().ok());
     let led = context.lead(session.clone(), None).await?;
-    led.set_model(script::model());
+    led.model_seat().set(script::model());
     let mut feed = session.subscribe();
-    let prompt = Message {
-        content: vec![ContentBlock::text(PROMPT)],
-        source: MessageSource::User,
-    };
     let transcript = Transcript::new(context.tasks.vocabulary());
     let mut story = Story::new(context, led.agent(), room.path().join(script::GATE));
-    led.agent().follow_up(prompt)?;
+    led.agent().follow_up(Message::user(PROMPT))?;
     while !story.is_over() {
         for event in feed.next().await {
             transcript.show(&event)?;

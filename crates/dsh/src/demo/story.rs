@@ -57,6 +57,7 @@ impl<'a> Story<'a> {
             EventData::StepStart { .. }
             | EventData::StepEnd { .. }
             | EventData::RequestHeader { .. }
+            | EventData::ModelChoice { .. }
             | EventData::AssistantMessage { .. }
             | EventData::ToolCall { .. } => {}
         }

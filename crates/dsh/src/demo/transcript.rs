@@ -42,9 +42,10 @@ impl Transcript {
             }
             EventData::ToolResult { content, .. } => say_aligned("<< ", &text_of(content)),
             EventData::TurnEnd { .. } => say("-- the agent is idle"),
-            EventData::StepStart { .. } | EventData::StepEnd { .. } | EventData::RequestHeader { .. } => {
-                Ok(())
-            }
+            EventData::StepStart { .. }
+            | EventData::StepEnd { .. }
+            | EventData::RequestHeader { .. }
+            | EventData::ModelChoice { .. } => Ok(()),
         }
     }
 }

@@ -141,6 +141,7 @@ impl<'a> Run<'a> {
             EventData::TurnStart { .. }
             | EventData::StepStart { .. }
             | EventData::RequestHeader { .. }
+            | EventData::ModelChoice { .. }
             | EventData::UserMessage(_)
             | EventData::AssistantMessage { .. }
             | EventData::ToolCall { .. } => {}

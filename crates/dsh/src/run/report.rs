@@ -121,7 +121,7 @@ impl Report {
                     is_error: *is_error,
                 });
             }
-            EventData::StepEnd { .. } | EventData::RequestHeader { .. } => {}
+            EventData::StepEnd { .. } | EventData::RequestHeader { .. } | EventData::ModelChoice { .. } => {}
         }
     }
 
