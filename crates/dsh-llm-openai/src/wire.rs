@@ -112,9 +112,7 @@ pub(crate) fn is_blank(value: &Value) -> bool {
 pub(crate) fn usage(value: &Value) -> Option<Usage> {
     let prompt = count(&value["prompt_tokens"]);
     let completion = count(&value["completion_tokens"]);
-    if prompt.or(completion).is_none() {
-        return None;
-    }
+    prompt.or(completion)?;
     let details = || count(&value["prompt_tokens_details"]["cached_tokens"]);
     let prompt = prompt.unwrap_or_default();
     let cached = count(&value["prompt_cache_hit_tokens"]).or_else(details);
