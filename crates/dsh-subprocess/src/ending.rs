@@ -13,7 +13,7 @@ use rustix::process::{
 
 use crate::cgroup::Cgroup;
 use crate::facts::Member;
-use crate::members::{Seen, children, group_of, walk};
+use crate::members::{Seen, group_of, own_children, walk};
 use crate::pace::Pace;
 use crate::platform;
 
@@ -52,7 +52,7 @@ pub(crate) fn term(leader: Pid, state: Leader) {
     let group = leader.as_raw_nonzero().get();
     let pinned = match state {
         Leader::Unreaped => group_of(leader) == Some(group),
-        Leader::Reaped => children(getpid())
+        Leader::Reaped => own_children()
             .into_iter()
             .any(|child| group_of(child) == Some(group)),
     };
@@ -108,6 +108,10 @@ impl Doomed for Below<'_> {
     fn left(&self) -> Vec<Pid> {
         let mut left: Vec<_> = self.cgroup.map(Cgroup::members).unwrap_or_default();
         walk(self.spared, &mut |member| left.push(member.pid));
+        if left.is_empty() {
+            // Without a descriptor nobody is met. These are there, or were not waited for yet.
+            left.extend(own_children().into_iter().filter(|child| !(self.spared)(*child)));
+        }
         left.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
         left.dedup();
         left
@@ -178,7 +182,7 @@ fn members() -> Vec<Seen> {
 
 fn kill(spared: &dyn Fn(Pid) -> bool) {
     let mut groups = HashSet::new();
-    for child in children(getpid()).into_iter().filter(|child| !spared(*child)) {
+    for child in own_children().into_iter().filter(|child| !spared(*child)) {
         let group = group_of(child)
             .and_then(Pid::from_raw)
             .filter(|group| may_kill(*group));

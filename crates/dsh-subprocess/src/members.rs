@@ -6,9 +6,10 @@
 //! parent had exited by then. A parent that had not exited still had its number, so the child was its child.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nix::unistd::getpgid;
@@ -49,7 +50,7 @@ impl Seen {
 /// another walk that meets no others who have exited has missed nobody for this reason.
 pub(crate) fn walk(spared: &dyn Fn(Pid) -> bool, visit: &mut dyn FnMut(Seen)) -> HashSet<Pid> {
     let mut exited = HashSet::new();
-    for pid in children(getpid()) {
+    for pid in own_children() {
         if !spared(pid) {
             descend(pid, getpid(), &|| true, visit, &mut exited);
         }
@@ -62,6 +63,44 @@ pub(crate) fn walk_below(root: Pid, process: &OwnedFd, visit: &mut dyn FnMut(See
     for pid in children(root) {
         descend(pid, root, &|| !has_exited(process), visit, &mut HashSet::new());
     }
+}
+
+/// The list of this process's own children, open since it began to guard.
+static OWN_LIST: Mutex<Option<File>> = Mutex::new(None);
+
+/// Keeps the list of this process's own children open. A command can take every further descriptor from its guard, or put
+/// something else in the place of `/proc`: whom the guard has to kill it still sees then, since whoever loses its parent is
+/// its child.
+///
+/// To be called by the only thread of a process, after it has closed what it does not need.
+pub(crate) fn keep_own_list() {
+    let mut list = OWN_LIST.lock().unwrap_or_else(PoisonError::into_inner);
+    // A fork has that of its parent, whose descriptor is closed, and maybe somebody else's by now.
+    std::mem::forget(list.take());
+    *list = File::open("/proc/thread-self/children").ok();
+}
+
+/// The children of this process, zombies too.
+pub(crate) fn own_children() -> Vec<Pid> {
+    let mut pids = children(getpid());
+    if pids.is_empty() {
+        pids = kept_children();
+    }
+    pids
+}
+
+fn kept_children() -> Vec<Pid> {
+    let list = OWN_LIST.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(list) = &*list else {
+        return Vec::new();
+    };
+    let mut text = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(read @ 1..) = list.read_at(&mut piece, text.len() as u64) {
+        text.extend_from_slice(&piece[..read]);
+    }
+    let text = String::from_utf8_lossy(&text);
+    text.split_whitespace().filter_map(parse).collect()
 }
 
 /// The children of a process, zombies too.

@@ -22,6 +22,7 @@ use super::poll::Children;
 use super::serve::serve;
 use crate::cgroup::Home;
 use crate::ending::{Below, Killing};
+use crate::members::keep_own_list;
 use crate::sys;
 use crate::sys::fork::{self, Forked, fork_clone_child};
 use crate::wire::{Offer, Order, Received, Report, pair, receive, send};
@@ -43,6 +44,7 @@ pub(super) fn run(main: OwnedFd) -> ! {
         fork::exit(1)
     };
     let _ = rustix::thread::set_name(c"dsh-supervisor");
+    keep_own_list();
     let program = getppid();
     go_on_when_parent_ends();
     let subreaper = set_child_subreaper(Some(getpid()));
@@ -296,6 +298,7 @@ fn become_guard(socket: OwnedFd, birthright: &Birthright) -> ! {
         let _ = rustix::thread::set_name(c"dsh-guard");
         let socket = fork::keep_only(socket)
             .map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO)))?;
+        keep_own_list();
         serve(socket, &birthright.of_fork())
     }));
     fork::exit(if matches!(served, Ok(Ok(()))) { 0 } else { 1 })

@@ -14,6 +14,7 @@ mod trees;
 mod adopted;
 mod again;
 mod attack;
+mod blind;
 mod cgroup;
 mod command;
 mod end;
