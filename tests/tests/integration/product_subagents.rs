@@ -22,8 +22,10 @@ echo $$ > shell; sleep 600";
 /// Where its processes write who they are.
 const FILES: [&str; 3] = ["session", "daemon", "shell"];
 
-/// The same child, which its shell does not wait for.
-const LEAVES: &str = "setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! > session";
+/// The same child, left behind by its shell once it is on its own: before, a terminal that hangs up would end it.
+const LEAVES: &str = "\
+setsid bash -c 'echo $$ > session; exec sleep 600' >/dev/null 2>&1 </dev/null &
+until [ -s session ]; do sleep 0.02; done";
 
 /// How soon nothing is left of what has to go: its grace, and what a busy machine adds.
 const SOON: Duration = Duration::from_secs(5);
