@@ -48,6 +48,13 @@ pub enum Cut {
     Aborted,
 }
 
+impl RunResult {
+    /// Takes both texts again, up to now: for whoever has ended what was left, which may have said something until then.
+    pub fn retell(&mut self, spec: &BashSpec) {
+        (self.stdout, self.stderr, self.told) = texts(self.process.output(), spec);
+    }
+}
+
 impl fmt::Debug for RunResult {
     /// Everything but the output.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

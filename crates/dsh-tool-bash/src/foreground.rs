@@ -22,7 +22,7 @@ impl BashTool {
         ctx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
         let spec = self.resolve(request)?;
-        let result = run(&*self.bash, &spec, &ctx.token).await.map_err(refused)?;
+        let mut result = run(&*self.bash, &spec, &ctx.token).await.map_err(refused)?;
         let timed_out = match result.cut {
             // A call that is cancelled now has nobody left to be told of what it leaves running.
             None if ctx.token.is_cancelled() => {
@@ -33,8 +33,8 @@ impl BashTool {
             Some(Cut::TimedOut) => Some(result.timeout),
             None => None,
         };
+        let (mut notes, adopted) = self.leftover(&spec, &mut result, ctx).await;
         let body = self.body(&spec, &result);
-        let (mut notes, adopted) = self.leftover(&spec.command, &result, ctx).await;
         notes.extend(survived(result.survivors.clone()));
         notes.extend(result.limits_reached.iter().cloned());
         notes.extend(pipe_note(result.pipe));
@@ -85,11 +85,11 @@ impl BashTool {
     }
 
     /// Decides about the processes that the command left running, and says what became of them. What was adopted ends
-    /// like a task of its own if nobody hears of it.
+    /// like a task of its own if nobody hears of it; what was ended is told with its last words.
     async fn leftover(
         &self,
-        command: &str,
-        result: &RunResult,
+        spec: &BashSpec,
+        result: &mut RunResult,
         ctx: &ToolContext,
     ) -> (Vec<String>, Option<Adopted>) {
         if result.left.is_empty() {
@@ -103,13 +103,15 @@ impl BashTool {
         let adopted = match (self.leftover_setting(), keeper) {
             (Leftover::Leave, _) => return (vec![format!("{count} still running")], None),
             (Leftover::Adopt, Some(tasks)) => {
-                let id = self.adopt(tasks, command, result, ctx);
+                let id = self.adopt(tasks, &spec.command, result, ctx);
                 id.map(|id| (id, tasks))
             }
             (Leftover::Adopt, None) | (Leftover::End, _) => None,
         };
         let Some((id, tasks)) = adopted else {
             let end = end(&result.process).await;
+            result.pipe = end.pipe;
+            result.retell(spec);
             let note = survived(end.survivors).unwrap_or_else(|| format!("{count} left running, now ended"));
             let notes = std::iter::once(note).chain(end.limits_reached);
             return (notes.collect(), None);

@@ -140,6 +140,21 @@ async fn without_a_surface_or_by_setting_it_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_words_of_what_is_ended_are_told() {
+    let harness = with(Leftover::End);
+    let left = "(trap 'echo last words; exit' TERM; echo > ready; while :; do sleep 0.05; done) &";
+    let text = harness
+        .foreground(&format!(
+            "{left} until [ -e ready ]; do sleep 0.02; done; echo hi"
+        ))
+        .await;
+    assert!(
+        text.starts_with("hi\nlast words\n[") && text.ends_with("left running, now ended]"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leaving_it_is_a_setting_and_the_executors_end_is_its_end() {
     let harness = with(Leftover::Leave);
     let text = harness.foreground("sleep 60 & echo $! > pid; echo hi").await;
