@@ -6,7 +6,7 @@
 mod agent;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ struct World {
     prompts: PromptRegistry,
     tasks: TaskRegistry,
     config: ToolTasksConfig,
+    /// How many milliseconds the clock was stepped by.
+    stepped: AtomicU64,
     /// Nothing new begins.
     closing: AtomicBool,
     /// How often the end of each task was announced, and whether a notice could be made of it.
@@ -123,6 +125,7 @@ impl World {
                 max_read_bytes: room,
                 ..ToolTasksConfig::default()
             },
+            stepped: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             announced: Mutex::default(),
             known: Mutex::default(),
@@ -173,7 +176,9 @@ impl World {
         let time = dice.millis(400);
         let paused = dice.percent(20) && tokio::runtime::Handle::current().metrics().num_workers() == 1;
         if paused {
-            tokio::time::advance(time * 10).await;
+            let step = time * 10;
+            self.stepped.fetch_add(step.as_millis() as u64, Ordering::Relaxed);
+            tokio::time::advance(step).await;
         } else {
             // sleep: that time passes is what is tried.
             tokio::time::sleep(time).await;
@@ -245,11 +250,16 @@ impl World {
         self.agents.create(spec).ok()
     }
 
+    /// The time, without what it was stepped by.
+    fn now(&self) -> Instant {
+        Instant::now() - Duration::from_millis(self.stepped.load(Ordering::Relaxed))
+    }
+
     /// Ends everything within its bound: each owner's tasks, then what is nobody's.
     async fn close(&self, agents: usize) -> Faults {
-        let began = Instant::now();
+        let began = self.now();
         let closed = self.root.close().await;
-        let (took, bound) = (began.elapsed(), DISPOSAL * (agents as u32 + 1) + SLACK);
+        let (took, bound) = (self.now() - began, DISPOSAL * (agents as u32 + 1) + SLACK);
         let mut faults: Faults = closed.err().map(|error| error.to_string()).into_iter().collect();
         if took > bound {
             faults.push(format!("the end took {took:?} of {bound:?}"));

@@ -58,7 +58,7 @@ pub(super) async fn connection(letter: char, mut dice: Dice) -> Found {
     let ending = Ending::any(&mut dice);
     let steps = 10 + dice.below(40);
     let config = config(&mut dice);
-    let about = format!("connection {letter}: {weather:?}, {ending:?}, {steps} steps");
+    let about = format!("connection {letter}: {weather:?}, {ending:?}, {steps} steps, {config:?}");
     let room = Room::new();
     let Ok(wire) = Wire::start(&room, &config).await else {
         return Found::fault(format!("{about}: the server does not start\n{}", log(&room)));

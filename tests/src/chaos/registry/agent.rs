@@ -9,7 +9,6 @@ use dsh_llm::{CallId, text_of};
 use dsh_tasks::{ReadError, StartError, TaskId};
 use dsh_tools::ToolContext;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{DISPOSAL, SLACK, World};
@@ -193,8 +192,8 @@ impl Life {
     }
 
     async fn until_ended(&mut self) {
-        let began = Instant::now();
-        while began.elapsed() < SLACK && !self.is_ending() {
+        let began = self.world.now();
+        while self.world.now() - began < SLACK && !self.is_ending() {
             let live = self
                 .tasks
                 .iter()
@@ -214,7 +213,7 @@ impl Life {
     }
 
     async fn until_told(&mut self) {
-        let began = Instant::now();
+        let began = self.world.now();
         loop {
             self.hear(true);
             for (id, ..) in self.tasks.clone() {
@@ -230,7 +229,7 @@ impl Life {
             if untold.is_empty() || self.is_ending() {
                 return;
             }
-            if began.elapsed() > SLACK {
+            if self.world.now() - began > SLACK {
                 self.book
                     .faults
                     .push(format!("nobody told the end of {untold:?}"));
@@ -282,9 +281,9 @@ impl Life {
 
     /// The end of this agent: in time, and of all that was its own.
     async fn end(&mut self) {
-        let began = Instant::now();
+        let began = self.world.now();
         let disposed = self.handle.dispose().await;
-        let (took, bound) = (began.elapsed(), DISPOSAL + SLACK);
+        let (took, bound) = (self.world.now() - began, DISPOSAL + SLACK);
         let faults = &mut self.book.faults;
         faults.extend(disposed.err().map(|error| error.to_string()));
         if took > bound {
