@@ -37,7 +37,7 @@
 //! let deps = Deps {
 //!     subagents: subagents.clone(),
 //!     launcher: Launcher::groups(),
-//!     ambient: vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/home/me".into())],
+//!     ambient: vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/srv".into())],
 //! };
 //! let config = CodexConfig {
 //!     program: Some("/opt/codex/bin/codex".into()),
@@ -49,7 +49,7 @@
 //! let agents = AgentRegistry::new();
 //! let parent = agents.create(AgentSpec {
 //!     id: SessionId::new("session-1"),
-//!     cwd: Some("/home/me/project".into()),
+//!     cwd: Some("/srv/project".into()),
 //!     within: scope.clone(),
 //! })?;
 //! let token = CancellationToken::new();

@@ -38,8 +38,8 @@ impl Crowd {
     async fn with_room_for(more: usize) -> Crowd {
         // The threads that starts need, which count as well.
         start(&Launcher::groups(), "true").await.tree.ended().await;
-        let sleep = || Command::new("sleep").arg("60").spawn().unwrap();
-        let crowd = Crowd((0..30).map(|_| sleep()).collect());
+        let sleeper = || Command::new("sleep").arg("60").spawn().unwrap();
+        let crowd = Crowd((0..30).map(|_| sleeper()).collect());
         let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
         let room = threads + crowd.0.len() + more;
         limit_processes(u64::try_from(room).unwrap());
