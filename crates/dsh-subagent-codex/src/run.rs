@@ -6,7 +6,6 @@ use dsh_llm::ContentBlock;
 use dsh_subagent::RunResult;
 use dsh_subagent_process::{Failure, Reports};
 use serde_json::Value;
-use tokio::task::yield_now;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +16,8 @@ use crate::handshake::Handshake;
 use crate::link::{Heard, Link};
 use crate::turn::{End, Turn};
 
-/// How long a failed turn waits for what belongs to it: what Codex wrote for people just before, and its exit.
+/// How long the end of a turn waits for what belongs to it: a request that nobody can answer, what Codex wrote for people
+/// just before, and its exit.
 const SETTLING: Duration = Duration::from_millis(20);
 
 /// Why there is no thread.
@@ -146,13 +146,7 @@ fn silence(link: &mut Link, turn: &Turn) -> End {
 /// with what is known of it. Where the app server has stopped to talk, its exit is waited for.
 async fn settled(link: &mut Link, turn: &mut Turn, end: End) -> End {
     let answered = matches!(end, End::Answered(_));
-    let moment = async {
-        if answered {
-            yield_now().await;
-        } else {
-            sleep(SETTLING).await;
-        }
-    };
+    let moment = sleep(SETTLING);
     tokio::pin!(moment);
     let mut exiting = false;
     loop {
