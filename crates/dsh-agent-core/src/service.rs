@@ -201,12 +201,14 @@ impl AgentCore {
         let context = ServiceContext::install(&config, &parts)?;
         install_tools(&context, &config)?;
         let means = Means {
-            subagents: context.subagents.clone(),
+            products: dsh_subagent_process::Deps {
+                subagents: context.subagents.clone(),
+                launcher: parts.launcher,
+                ambient: config.bash.environment(),
+            },
             agents: Arc::new(Children::of(&context.composer)),
             tools: context.tools.clone(),
             tasks: context.tasks.clone(),
-            launcher: parts.launcher,
-            ambient: config.bash.environment(),
         };
         let profile = &parts.composition.profile;
         profile.mount(&context.scope, &means, !parts.models.is_empty())?;

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use dsh_subagent_process::Variable;
+use dsh_subagent_process::{Check, ConfigError, Variable, milliseconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::NAME;
 use crate::conversation::Graces;
-use crate::error::{ConfigError, ConfigErrors};
-
-/// The greatest grace: a signed number of 32 bits.
-const MAX_GRACE_MS: f64 = 2_147_483_647.0;
 
 /// One agent. Every key but `command` may be left out; unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,68 +73,55 @@ impl AcpConfig {
     /// # Errors
     ///
     /// All that is wrong, at once, each naming its key.
-    pub fn validate(&self) -> Result<(), ConfigErrors> {
-        ConfigErrors::unless_empty(self.faults())
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.check().finish()
     }
 
     /// The directory, if one is configured: absolute, and one that can be entered.
-    pub(crate) fn resolve(&self) -> Result<Option<PathBuf>, ConfigErrors> {
-        let mut faults = self.faults();
-        let cwd = match self.cwd.as_deref().filter(|cwd| !cwd.as_os_str().is_empty()) {
-            Some(cwd) => match std::path::absolute(cwd) {
-                Ok(cwd) => Some(cwd),
-                Err(_) => {
-                    faults.push(ConfigError::Relative(cwd.to_owned()));
-                    None
-                }
-            },
-            None => None,
-        };
-        if let Some(cwd) = &cwd
-            && !can_be_entered(cwd)
-        {
-            faults.push(ConfigError::Inaccessible(cwd.clone()));
+    pub(crate) fn resolve(&self) -> Result<Option<PathBuf>, ConfigError> {
+        let mut check = self.check();
+        let configured = self.cwd.as_deref().filter(|cwd| !cwd.as_os_str().is_empty());
+        let cwd = configured.map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
+        if let Some(cwd) = &cwd {
+            if !cwd.is_absolute() {
+                check.problem(format_args!("cwd must be an absolute path: {}", cwd.display()));
+            } else if !can_be_entered(cwd) {
+                check.problem(format_args!(
+                    "cwd is not an accessible directory: {}",
+                    cwd.display()
+                ));
+            }
         }
-        ConfigErrors::unless_empty(faults)?;
+        check.finish()?;
         Ok(cwd)
     }
 
     pub(crate) fn graces(&self) -> Graces {
         Graces {
-            eof: duration(self.dispose_eof_grace_ms),
-            end: duration(self.dispose_grace_ms),
+            eof: milliseconds(self.dispose_eof_grace_ms),
+            end: milliseconds(self.dispose_grace_ms),
         }
     }
 
-    fn faults(&self) -> Vec<ConfigError> {
-        let mut faults = Vec::new();
-        if self.provider_name.is_empty() {
-            faults.push(ConfigError::EmptyProviderName);
-        }
-        let command = Path::new(&self.command);
+    fn check(&self) -> Check {
+        let mut check = Check::new(NAME);
+        check.provider_name(&self.provider_name);
         if self.command.is_empty() {
-            faults.push(ConfigError::EmptyCommand);
-        } else if self.command.contains('/') && !command.is_absolute() {
-            faults.push(ConfigError::RelativeCommand(command.to_owned()));
+            check.problem("command must not be empty");
+        } else if self.command.contains('/') && !Path::new(&self.command).is_absolute() {
+            // It would be another program in every directory.
+            check.problem(format_args!(
+                "command must be an absolute path or a bare name, not {}",
+                self.command
+            ));
         }
         if self.cwd.as_deref().is_some_and(|cwd| cwd.as_os_str().is_empty()) {
-            faults.push(ConfigError::EmptyCwd);
+            check.problem("cwd must not be empty");
         }
-        let not_a_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
-        let wrong = self.env.keys().filter(not_a_name);
-        faults.extend(wrong.map(|name| ConfigError::NotAName(name.clone())));
-        let graces = [
-            ("dispose_eof_grace_ms", self.dispose_eof_grace_ms),
-            ("dispose_grace_ms", self.dispose_grace_ms),
-        ];
-        for (key, grace) in graces {
-            if !(grace.is_finite() && grace > 0.0) {
-                faults.push(ConfigError::GraceNotPositive(key));
-            } else if grace > MAX_GRACE_MS {
-                faults.push(ConfigError::GraceTooGreat(key));
-            }
-        }
-        faults
+        check.env(&self.env);
+        check.milliseconds("dispose_eof_grace_ms", self.dispose_eof_grace_ms);
+        check.milliseconds("dispose_grace_ms", self.dispose_grace_ms);
+        check
     }
 }
 
@@ -152,10 +135,6 @@ fn eof_grace_ms() -> f64 {
 
 fn grace_ms() -> f64 {
     3_000.0
-}
-
-fn duration(ms: f64) -> Duration {
-    Duration::try_from_secs_f64(ms.ceil() / 1000.0).unwrap_or(Duration::MAX)
 }
 
 /// Only who may search a directory can see that it is in itself.

@@ -17,7 +17,7 @@ use agent_client_protocol::{
 };
 use dsh_scope::Scope;
 use dsh_subagent::StopReason;
-use dsh_subagent_process::{Product, ReleaseError, Streams, log_lines};
+use dsh_subagent_process::{Failure, Product, ReleaseError, Streams, log_lines};
 use dsh_subprocess::LeaderExit;
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Permission;
-use crate::failure::{Category, Failure, Stage};
+use crate::failure::{Category, Stage, failure};
 use crate::turn::{Said, Turn};
 use crate::wire::{self, REQUESTS};
 
@@ -90,7 +90,7 @@ impl Conversation {
                 () = over.cancelled() => {}
             }
         };
-        let unheard = || Failure::new(Stage::Process, Category::Unknown);
+        let unheard = || failure(Stage::Process, Category::Unknown);
         if let Err(closed) = scope.spawn(format!("acp agent {name}"), listening) {
             return Err(unheard().caused_by(closed.to_string()));
         }
@@ -105,16 +105,14 @@ impl Conversation {
         })
     }
 
-    /// Has a session, and returns its id.
-    pub(crate) async fn open(&self, cwd: PathBuf) -> Result<SessionId, Failure> {
+    /// Has a session, and returns its id, if the agent names it.
+    pub(crate) async fn open(&self, cwd: PathBuf) -> Result<Option<SessionId>, Failure> {
         let about = Implementation::new("dsh", env!("CARGO_PKG_VERSION"));
         let hello = InitializeRequest::new(ProtocolVersion::V1).client_info(about);
         self.ask(Stage::Initialize, hello).await?;
         let session = self.ask(Stage::SessionNew, NewSessionRequest::new(cwd)).await?;
-        match session["sessionId"].as_str() {
-            Some(id) if !id.is_empty() => Ok(SessionId::new(id)),
-            Some(_) | None => Err(Failure::new(Stage::SessionNew, Category::NoSessionId)),
-        }
+        let id = session["sessionId"].as_str().filter(|id| !id.is_empty());
+        Ok(id.map(SessionId::new))
     }
 
     /// Has the task done, and returns why the agent ended.
@@ -125,7 +123,7 @@ impl Conversation {
     ) -> Result<StopReason, Failure> {
         self.turn.open(session.clone());
         let answer = self.ask(Stage::Prompt, PromptRequest::new(session, task)).await?;
-        let failed = |category| Err(Failure::new(Stage::Prompt, category));
+        let failed = |category| Err(failure(Stage::Prompt, category));
         match answer["stopReason"].as_str() {
             Some("end_turn") if self.said().cut => failed(Category::AnswerTooLong),
             Some("end_turn") => Ok(StopReason::Completed),
@@ -180,7 +178,7 @@ impl Conversation {
                 ready(Ok(()))
             })
         });
-        asked.map_err(|error| Failure::new(stage, Category::Closed).caused_by(error))?;
+        asked.map_err(|error| failure(stage, Category::OutputClosed).caused_by(error))?;
         let silence = async {
             self.product.exit().await;
             // What it said last may still be on its way; what it left running may keep its output open.
@@ -191,22 +189,30 @@ impl Conversation {
             answer = answer => answer.ok(),
             () = silence => None,
         };
-        let failure = match answer {
+        let (category, cause) = match answer {
             Some(Ok(answer)) => return Ok(answer),
-            Some(Err(error)) => unanswered(stage, error),
-            None => Failure::new(stage, Category::Closed),
+            Some(Err(error)) => (category_of(&error, stage), Some(error)),
+            None => (Category::OutputClosed, None),
         };
-        if !failure.is_silence() {
-            return Err(failure);
-        }
-        let exit = timeout(self.graces.end, self.product.exit()).await;
-        Err(failure.with_exit(exit.ok()))
+        // One that closed its output has ended, or ends now.
+        let (category, exit) = match category {
+            Category::OutputClosed => match timeout(self.graces.end, self.product.exit()).await {
+                Ok(exit) => (Category::ProcessExit, Some(exit)),
+                Err(_) => (Category::OutputClosed, None),
+            },
+            told => (told, None),
+        };
+        let failure = failure(stage, category).with_exit(exit);
+        Err(match cause {
+            Some(error) => failure.caused_by(error),
+            None => failure,
+        })
     }
 }
 
-fn unanswered(stage: Stage, error: Error) -> Failure {
-    let category = if is_incoming_transport_closed(&error) || is_connection_terminated(&error) {
-        Category::Closed
+fn category_of(error: &Error, stage: Stage) -> Category {
+    if is_incoming_transport_closed(error) || is_connection_terminated(error) {
+        Category::OutputClosed
     } else if error.code == ErrorCode::AUTH_REQUIRED {
         Category::AuthenticationRequired
     } else if matches!(stage, Stage::Initialize) && error.code == ErrorCode::INVALID_REQUEST {
@@ -214,8 +220,7 @@ fn unanswered(stage: Stage, error: Error) -> Failure {
         Category::ProtocolVersion
     } else {
         Category::ErrorResponse(error.code.value())
-    };
-    Failure::new(stage, category).caused_by(error)
+    }
 }
 
 /// Speaks the protocol until it is left.

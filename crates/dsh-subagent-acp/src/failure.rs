@@ -1,17 +1,17 @@
-//! What is said of a failure: fixed words and numbers. What the agent wrote stands only in the source of an error.
+//! The words for a failure. Nothing that the agent wrote is in them.
 
-use std::fmt;
+use dsh_subagent_process::{Failure, Subject};
 
-use dsh_agent::BoxError;
-use dsh_subprocess::LeaderExit;
+/// What fails here.
+pub(crate) const SUBJECT: Subject = Subject::Protocol("ACP");
 
-/// What went wrong with an agent, and what is behind it.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    stage: Stage,
-    category: Category,
-    exit: Option<LeaderExit>,
-    source: Option<BoxError>,
+/// A failure, as far as it is known.
+pub(crate) fn failure(stage: Stage, category: Category) -> Failure {
+    let failure = Failure::new(SUBJECT, stage.as_str(), category.as_str());
+    match category {
+        Category::ErrorResponse(code) => failure.with_error_code(code),
+        _ => failure,
+    }
 }
 
 /// How far it had come.
@@ -21,7 +21,6 @@ pub(crate) enum Stage {
     Initialize,
     SessionNew,
     Prompt,
-    Teardown,
 }
 
 /// What it was.
@@ -33,8 +32,6 @@ pub(crate) enum Category {
     AuthenticationRequired,
     /// It speaks another version of the protocol.
     ProtocolVersion,
-    /// It has a session that it does not name.
-    NoSessionId,
     /// What it answered is no answer.
     InvalidResponse,
     /// It said too much.
@@ -46,75 +43,35 @@ pub(crate) enum Category {
     /// It ended in the middle.
     ProcessExit,
     /// It stopped to talk.
-    Closed,
+    OutputClosed,
+    /// It is known for no more than its stage.
     Unknown,
 }
 
-impl Failure {
-    pub(crate) fn new(stage: Stage, category: Category) -> Self {
-        Self {
-            stage,
-            category,
-            exit: None,
-            source: None,
+impl Stage {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Initialize => "initialize",
+            Self::SessionNew => "session-new",
+            Self::Prompt => "prompt",
         }
-    }
-
-    pub(crate) fn caused_by(mut self, source: impl Into<BoxError>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// With how the process ended, if it has. One that closed its output had ended.
-    pub(crate) fn with_exit(mut self, exit: Option<LeaderExit>) -> Self {
-        if exit.is_some() && self.category == Category::Closed {
-            self.category = Category::ProcessExit;
-        }
-        self.exit = exit;
-        self
-    }
-
-    /// Whether how the process ended tells something about it.
-    pub(crate) fn is_silence(&self) -> bool {
-        self.category == Category::Closed
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stage = match self.stage {
-            Stage::Process => "process",
-            Stage::Initialize => "initialize",
-            Stage::SessionNew => "session-new",
-            Stage::Prompt => "prompt",
-            Stage::Teardown => "teardown",
-        };
-        let category = match self.category {
-            Category::ErrorResponse(_) => "error-response",
-            Category::AuthenticationRequired => "authentication-required",
-            Category::ProtocolVersion => "protocol-version",
-            Category::NoSessionId => return f.write_str("ACP child published without a session id"),
-            Category::InvalidResponse => "invalid-response",
-            Category::AnswerTooLong => "answer-too-long",
-            Category::MaxTurnRequests => "max-turn-requests",
-            Category::UnknownStopReason => "unknown-stop-reason",
-            Category::ProcessExit => "process-exit",
-            Category::Closed => "output-closed",
-            Category::Unknown => "unknown",
-        };
-        write!(f, "ACP subagent failure (stage: {stage}; category: {category}")?;
-        if let Category::ErrorResponse(code) = self.category {
-            write!(f, "; error code: {code}")?;
+impl Category {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::ErrorResponse(_) => "error-response",
+            Self::AuthenticationRequired => "authentication-required",
+            Self::ProtocolVersion => "protocol-version",
+            Self::InvalidResponse => "invalid-response",
+            Self::AnswerTooLong => "answer-too-long",
+            Self::MaxTurnRequests => "max-turn-requests",
+            Self::UnknownStopReason => "unknown-stop-reason",
+            Self::ProcessExit => "process-exit",
+            Self::OutputClosed => "output-closed",
+            Self::Unknown => "unknown",
         }
-        if let Some(exit) = self.exit {
-            write!(f, "; {exit}")?;
-        }
-        f.write_str(")")
-    }
-}
-
-impl std::error::Error for Failure {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
     }
 }

@@ -63,11 +63,11 @@
 //! # }
 //! ```
 
-mod provider;
 mod service;
 
 mod config;
-mod error;
+
+mod provider;
 
 mod conversation;
 mod turn;
@@ -76,6 +76,8 @@ mod wire;
 mod failure;
 
 pub use config::{AcpConfig, Permission};
-pub use dsh_subagent_process::Variable;
-pub use error::{ConfigError, ConfigErrors, InstallError};
-pub use service::{Deps, install};
+pub use dsh_subagent_process::{ConfigError, Deps, InstallError, Variable};
+pub use service::install;
+
+/// Stands before every error of this crate that a model may read, and before what is logged.
+const NAME: &str = "subagent-acp";

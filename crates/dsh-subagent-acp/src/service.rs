@@ -1,27 +1,12 @@
 //! Installing the provider.
 
-use std::ffi::OsString;
-use std::sync::Arc;
-
 use dsh_scope::{EffectHandle, Scope};
-use dsh_subagent::SubagentRegistry;
-use dsh_subagent_process::overlay;
-use dsh_subprocess::Launcher;
+use dsh_subagent_process::{Deps, InstallError, Reports, overlay};
 
+use crate::NAME;
 use crate::config::AcpConfig;
-use crate::error::InstallError;
+use crate::failure::SUBJECT;
 use crate::provider::Acp;
-
-/// What the provider needs.
-#[derive(Debug, Clone)]
-pub struct Deps {
-    /// Where it is offered.
-    pub subagents: SubagentRegistry,
-    /// What starts its processes.
-    pub launcher: Launcher,
-    /// What is left of the program's own environment when its secrets are taken out.
-    pub ambient: Vec<(OsString, OsString)>,
-}
 
 /// Offers the agent under the configured name for as long as `scope`, or until the handle is disposed. No process is
 /// started; runs that were started by then go on.
@@ -31,18 +16,15 @@ pub struct Deps {
 /// An [`InstallError`]: the configuration cannot be used, or the name is taken. Nothing is offered then.
 pub fn install(scope: &Scope, deps: Deps, config: AcpConfig) -> Result<EffectHandle, InstallError> {
     let cwd = config.resolve()?;
-    let env = overlay(&deps.ambient, &config.env);
     let acp = Acp {
-        name: config.provider_name.clone(),
-        command: config.command.clone().into(),
-        args: config.args.iter().map(Into::into).collect(),
-        cwd,
-        env,
-        permission: config.permission,
+        reports: Reports::new(NAME, SUBJECT, &config.provider_name),
+        env: overlay(&deps.ambient, &config.env),
         graces: config.graces(),
-        launcher: deps.launcher,
+        command: config.command.into(),
+        args: config.args.into_iter().map(Into::into).collect(),
+        cwd,
+        permission: config.permission,
+        launcher: deps.launcher.clone(),
     };
-    Ok(deps
-        .subagents
-        .register(scope, config.provider_name, Arc::new(acp))?)
+    deps.offer(scope, NAME, config.provider_name, acp)
 }

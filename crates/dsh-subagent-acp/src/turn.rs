@@ -6,11 +6,9 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate,
 };
+use dsh_subagent_process::MAX_ANSWER_BYTES;
 
 use crate::config::Permission;
-
-/// The longest answer, in bytes.
-pub(crate) const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
 /// The turn. It is open from the task to the end, and nothing counts before or after.
 pub(crate) struct Turn {
@@ -67,7 +65,7 @@ impl Turn {
         if state.open.as_ref() != Some(&told.session_id) {
             return;
         }
-        if state.said.cut || state.said.text.len() + chunk.text.len() > MAX_ANSWER {
+        if state.said.cut || state.said.text.len() + chunk.text.len() > MAX_ANSWER_BYTES {
             state.said.cut = true;
         } else {
             state.said.text.push_str(&chunk.text);

@@ -1,13 +1,13 @@
 //! The words for a failure. Nothing that Claude Code said is in them.
 
-use dsh_subagent_process::Failure;
+use dsh_subagent_process::{Failure, Subject};
 
-/// The product, in a failure.
-pub(crate) const PRODUCT: &str = "Claude Code";
+/// What fails here.
+pub(crate) const SUBJECT: Subject = Subject::Product("Claude Code");
 
 /// A failure, as far as it is known.
 pub(crate) fn failure(stage: Stage, category: Category) -> Failure {
-    Failure::new(PRODUCT, stage.as_str(), category.as_str())
+    Failure::new(SUBJECT, stage.as_str(), category.as_str())
 }
 
 /// Where in a run it failed.

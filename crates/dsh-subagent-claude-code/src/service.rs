@@ -5,7 +5,7 @@ use dsh_subagent_process::{Deps, InstallError, Reports, milliseconds, overlay};
 
 use crate::NAME;
 use crate::config::{ClaudeCodeConfig, PROGRAM};
-use crate::failure::PRODUCT;
+use crate::failure::SUBJECT;
 use crate::provider::ClaudeCode;
 
 /// Offers Claude Code under its configured name for as long as `scope`, or until the handle is disposed. Nothing is started
@@ -17,7 +17,7 @@ use crate::provider::ClaudeCode;
 pub fn install(scope: &Scope, deps: Deps, config: ClaudeCodeConfig) -> Result<EffectHandle, InstallError> {
     let program = config.resolve(std::env::var_os(PROGRAM.variable))?;
     let claude_code = ClaudeCode {
-        reports: Reports::new(NAME, PRODUCT, &config.provider_name),
+        reports: Reports::new(NAME, SUBJECT, &config.provider_name),
         program,
         env: overlay(&deps.ambient, &config.env),
         mode: config.permission_mode,

@@ -1,15 +1,15 @@
 //! The words for a failure. Nothing that Codex wrote is in them.
 
 use dsh_subagent::StopReason;
-use dsh_subagent_process::Failure;
+use dsh_subagent_process::{Failure, Subject};
 use serde_json::Value;
 
-/// The product, in a failure.
-pub(crate) const PRODUCT: &str = "Codex";
+/// What fails here.
+pub(crate) const SUBJECT: Subject = Subject::Product("Codex");
 
 /// A failure, as far as it is known.
 pub(crate) fn failure(stage: Stage, category: Category) -> Failure {
-    Failure::new(PRODUCT, stage.as_str(), category.name).with_http_status(category.http_status)
+    Failure::new(SUBJECT, stage.as_str(), category.name).with_http_status(category.http_status)
 }
 
 /// How far the conversation had come.

@@ -115,10 +115,14 @@ impl Codex {
         Run::publish(RunParts::remote(parent, token, work, release)).await
     }
 
-    /// Where it works: where its parent does. Whether that can be entered is seen by the launcher.
+    /// Where it works: where its parent does.
     fn directory(&self, parent: &Agent) -> Result<String, StartFailure> {
         let failure = failure(Stage::Initialize, Category::UNKNOWN);
-        let cwd = self.reports.directory(parent.cwd(), failure.clone())?;
+        let cwd = self.reports.directory(
+            parent.cwd(),
+            "delegate from a parent session that has one",
+            failure.clone(),
+        )?;
         match cwd.to_str() {
             Some(cwd) => Ok(cwd.to_owned()),
             None => {

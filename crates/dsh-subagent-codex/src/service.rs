@@ -5,7 +5,7 @@ use dsh_subagent_process::{Deps, InstallError, Reports, milliseconds, overlay};
 
 use crate::NAME;
 use crate::config::{CodexConfig, PROGRAM};
-use crate::failure::PRODUCT;
+use crate::failure::SUBJECT;
 use crate::provider::Codex;
 
 /// Offers Codex under the configured name for as long as `scope`, or until the handle is disposed. No process is started;
@@ -17,7 +17,7 @@ use crate::provider::Codex;
 pub fn install(scope: &Scope, deps: Deps, config: CodexConfig) -> Result<EffectHandle, InstallError> {
     let program = config.resolve(std::env::var_os(PROGRAM.variable))?;
     let codex = Codex {
-        reports: Reports::new(NAME, PRODUCT, &config.provider_name),
+        reports: Reports::new(NAME, SUBJECT, &config.provider_name),
         program,
         env: overlay(&deps.ambient, &config.env),
         mode: config.permission_mode,

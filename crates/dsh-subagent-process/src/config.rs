@@ -11,7 +11,8 @@ use crate::Variable;
 /// The greatest time: a signed number of 32 bits.
 const MAX_MS: f64 = 2_147_483_647.0;
 
-/// Everything that is wrong with a configuration; never empty.
+/// Everything that is wrong with a configuration; never empty. Each problem is a line, and an item of the `Vec` that it can be
+/// made into.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.join("\n"))]
 pub struct ConfigError {
@@ -34,10 +35,9 @@ pub struct NativeProgram {
     pub variable: &'static str,
 }
 
-impl ConfigError {
-    /// Each problem, as one line.
-    pub fn problems(&self) -> &[String] {
-        &self.problems
+impl From<ConfigError> for Vec<String> {
+    fn from(error: ConfigError) -> Self {
+        error.problems
     }
 }
 

@@ -11,22 +11,31 @@ use dsh_subprocess::LeaderExit;
 /// belongs into its source, which only the log of the program shows.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    product: &'static str,
+    subject: Subject,
     stage: &'static str,
     category: &'static str,
-    http_status: Option<u16>,
+    code: Option<(&'static str, i64)>,
     exit: Option<LeaderExit>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
+/// What failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The product of this name.
+    Product(&'static str),
+    /// Some agent of this protocol.
+    Protocol(&'static str),
+}
+
 impl Failure {
-    /// A failure of this product, how far it had come, and what kind of failure it is: words of the provider's own.
-    pub fn new(product: &'static str, stage: &'static str, category: &'static str) -> Self {
+    /// What failed, how far it had come, and what kind of failure it is: words of the provider's own.
+    pub fn new(subject: Subject, stage: &'static str, category: &'static str) -> Self {
         Self {
-            product,
+            subject,
             stage,
             category,
-            http_status: None,
+            code: None,
             exit: None,
             source: None,
         }
@@ -34,8 +43,16 @@ impl Failure {
 
     /// With the status that a model's server gave the product, if it told one.
     #[must_use]
-    pub fn with_http_status(self, http_status: Option<u16>) -> Self {
-        Self { http_status, ..self }
+    pub fn with_http_status(self, status: Option<u16>) -> Self {
+        let code = status.map(|status| ("HTTP status", status.into()));
+        Self { code, ..self }
+    }
+
+    /// With the code of the error that it answered with.
+    #[must_use]
+    pub fn with_error_code(self, code: i32) -> Self {
+        let code = Some(("error code", code.into()));
+        Self { code, ..self }
     }
 
     /// With how the process ended, if that is known.
@@ -63,19 +80,20 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            product,
+            subject,
             stage,
             category,
-            http_status,
+            code,
             exit,
             source: _,
         } = self;
-        write!(
-            f,
-            "Product subagent failure (product: {product}; stage: {stage}; category: {category}"
-        )?;
-        if let Some(status) = http_status {
-            write!(f, "; HTTP status: {status}")?;
+        match subject {
+            Subject::Product(product) => write!(f, "Product subagent failure (product: {product}; ")?,
+            Subject::Protocol(protocol) => write!(f, "{protocol} subagent failure (")?,
+        }
+        write!(f, "stage: {stage}; category: {category}")?;
+        if let Some((name, code)) = code {
+            write!(f, "; {name}: {code}")?;
         }
         match exit {
             Some(LeaderExit::Code(code)) => write!(f, "; exit code: {code}")?,
@@ -96,9 +114,11 @@ impl Error for Failure {
 mod tests {
     use super::*;
 
+    const ROBOT: Subject = Subject::Product("Robot");
+
     #[test]
     fn s192_a_line_names_what_is_known_and_never_its_cause() {
-        let failure = Failure::new("Robot", "turn", "other")
+        let failure = Failure::new(ROBOT, "turn", "other")
             .with_http_status(Some(400))
             .with_exit(Some(LeaderExit::Code(17)))
             .with_exit(None)
@@ -107,18 +127,18 @@ mod tests {
             failure.to_string(),
             "Product subagent failure (product: Robot; stage: turn; category: other; HTTP status: 400; exit code: 17)"
         );
-        assert!(
-            failure
-                .source()
-                .is_some_and(|cause| cause.to_string().contains("SECRET_TOKEN"))
-        );
+        let cause = failure.source().expect("what is behind it").to_string();
+        assert!(cause.contains("SECRET_TOKEN"), "{cause}");
         for unseen in [None, Some(LeaderExit::Lost), Some(LeaderExit::GuardLost)] {
             assert_eq!(
-                Failure::new("Robot", "turn", "other")
-                    .with_exit(unseen)
-                    .to_string(),
+                Failure::new(ROBOT, "turn", "other").with_exit(unseen).to_string(),
                 "Product subagent failure (product: Robot; stage: turn; category: other)"
             );
         }
+        let spoken = Failure::new(Subject::Protocol("RPC"), "call", "refused").with_error_code(-32603);
+        assert_eq!(
+            spoken.to_string(),
+            "RPC subagent failure (stage: call; category: refused; error code: -32603)"
+        );
     }
 }

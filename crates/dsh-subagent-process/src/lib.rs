@@ -56,7 +56,7 @@ mod report;
 
 pub use config::{Check, ConfigError, NativeProgram, milliseconds};
 pub use environment::{Variable, overlay};
-pub use failure::Failure;
+pub use failure::{Failure, Subject};
 pub use lines::{JsonLines, LineError, Lines, MAX_LINE_BYTES};
 pub use log::{LogLines, log_lines};
 pub use product::{Product, ProductSpec, ReleaseError, Streams};

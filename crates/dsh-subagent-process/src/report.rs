@@ -7,24 +7,24 @@ use std::path::Path;
 use dsh_subagent::{Diagnostic, RunFault, RunResult, StartFailure, StopReason};
 use dsh_subprocess::{LeaderExit, SpawnError};
 
-use crate::{Failure, ReleaseError};
+use crate::{Failure, ReleaseError, Subject};
 
 /// What one provider says of its failures. Models and people get its [line](Failure); what is behind that may hold what the
 /// product said, and is in the log at level debug alone.
 #[derive(Debug, Clone)]
 pub struct Reports {
     crate_name: &'static str,
-    product: &'static str,
+    subject: Subject,
     provider: String,
 }
 
 impl Reports {
-    /// For the provider of this name, which runs this product. The name of its crate stands before every error that a model
+    /// For the provider of this name, whose children are these. The name of its crate stands before every error that a model
     /// reads.
-    pub fn new(crate_name: &'static str, product: &'static str, provider: impl Into<String>) -> Self {
+    pub fn new(crate_name: &'static str, subject: Subject, provider: impl Into<String>) -> Self {
         Self {
             crate_name,
-            product,
+            subject,
             provider: provider.into(),
         }
     }
@@ -39,15 +39,20 @@ impl Reports {
         StartFailure::new(format!("{}: {why}", self.crate_name))
     }
 
-    /// Where a child works: in this directory, which is its parent's.
+    /// Where a child works: in this directory. Whether that can be entered is seen by the launcher.
     ///
     /// # Errors
     ///
-    /// There is none, or it is not absolute: then this `failure` is told, and the directory only logged.
-    pub fn directory<'a>(&self, cwd: Option<&'a Path>, failure: Failure) -> Result<&'a Path, StartFailure> {
-        let cwd = cwd.ok_or_else(|| {
-            self.refused("no working directory for the child — delegate from a parent session that has one")
-        })?;
+    /// There is none, where `remedy` says what to do about it; or it is not absolute: then this `failure` is told, and the
+    /// directory only logged.
+    pub fn directory<'a>(
+        &self,
+        cwd: Option<&'a Path>,
+        remedy: &str,
+        failure: Failure,
+    ) -> Result<&'a Path, StartFailure> {
+        let cwd =
+            cwd.ok_or_else(|| self.refused(format_args!("no working directory for the child — {remedy}")))?;
         if cwd.is_absolute() {
             return Ok(cwd);
         }
@@ -101,7 +106,7 @@ impl Reports {
 
     /// Something of a product is left, or may be.
     pub fn unreleased(&self, error: ReleaseError, exit: Option<LeaderExit>) -> RunFault {
-        let failure = Failure::new(self.product, "teardown", "unknown").with_exit(exit);
+        let failure = Failure::new(self.subject, "teardown", "unknown").with_exit(exit);
         RunFault::new(format!("{}: {failure}", self.crate_name)).caused_by(error)
     }
 
@@ -120,8 +125,10 @@ impl Reports {
 mod tests {
     use super::*;
 
+    const ROBOT: Subject = Subject::Product("Robot");
+
     fn reports() -> Reports {
-        Reports::new("subagent-robot", "Robot", "my-robot")
+        Reports::new("subagent-robot", ROBOT, "my-robot")
     }
 
     #[test]
@@ -133,7 +140,7 @@ mod tests {
         let cause = fault.source().expect("what is behind it");
         assert_eq!(cause.to_string(), left.to_string());
 
-        let failure = Failure::new("Robot", "start", "unknown").caused_by("SECRET_TOKEN");
+        let failure = Failure::new(ROBOT, "start", "unknown").caused_by("SECRET_TOKEN");
         let told = reports().with_release(reports().start_failed(failure), Err(fault));
         assert_eq!(
             told.to_string(),

@@ -1,5 +1,7 @@
 //! Products that are shells.
 
+#![expect(clippy::expect_used, reason = "a test helper that cannot go on ends the test")]
+
 use std::time::Duration;
 
 use dsh_subagent_process::{

@@ -1,13 +1,16 @@
 //! Who a row of a profile mounts.
 
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use dsh_agent::AgentFactory;
 use dsh_scope::Scope;
-use dsh_subagent::SubagentRegistry;
+#[cfg(feature = "acp")]
+use dsh_subagent_acp::AcpConfig;
+#[cfg(feature = "claude-code")]
+use dsh_subagent_claude_code::ClaudeCodeConfig;
+#[cfg(feature = "codex")]
+use dsh_subagent_codex::CodexConfig;
 use dsh_subagent_inprocess::{InProcessConfig, Origin};
-use dsh_subprocess::Launcher;
 use dsh_tasks::TaskRegistry;
 use dsh_tools::ToolRegistry;
 use serde::de::DeserializeOwned;
@@ -22,26 +25,20 @@ pub(crate) enum ProviderKind {
     /// Agents in this process.
     InProcess(Origin, InProcessConfig),
     #[cfg(feature = "codex")]
-    Codex(dsh_subagent_codex::CodexConfig),
+    Codex(CodexConfig),
     #[cfg(feature = "claude-code")]
-    ClaudeCode(dsh_subagent_claude_code::ClaudeCodeConfig),
+    ClaudeCode(ClaudeCodeConfig),
     #[cfg(feature = "acp")]
-    Acp(dsh_subagent_acp::AcpConfig),
+    Acp(AcpConfig),
 }
 
 /// What providers are made with.
-#[cfg_attr(
-    not(any(feature = "codex", feature = "claude-code", feature = "acp")),
-    expect(dead_code, reason = "processes are what products need")
-)]
 pub(crate) struct Means {
-    pub(crate) subagents: SubagentRegistry,
+    /// What products need, and where everybody is offered.
+    pub(crate) products: dsh_subagent_process::Deps,
     pub(crate) agents: Arc<dyn AgentFactory>,
     pub(crate) tools: ToolRegistry,
     pub(crate) tasks: TaskRegistry,
-    pub(crate) launcher: Launcher,
-    /// What is left of this program's environment without credentials.
-    pub(crate) ambient: Vec<(OsString, OsString)>,
 }
 
 /// Why a provider could not be mounted.
@@ -71,11 +68,13 @@ impl ProviderKind {
             "spawn" => Origin::Spawn,
             "fork" => Origin::Fork,
             #[cfg(feature = "codex")]
-            "codex" => return Ok(checked(place, table, faults).map(Self::Codex)),
+            "codex" => return Ok(checked(place, table, faults, CodexConfig::validate).map(Self::Codex)),
             #[cfg(feature = "claude-code")]
-            "claude-code" => return Ok(checked(place, table, faults).map(Self::ClaudeCode)),
+            "claude-code" => {
+                return Ok(checked(place, table, faults, ClaudeCodeConfig::validate).map(Self::ClaudeCode));
+            }
             #[cfg(feature = "acp")]
-            "acp" => return Ok(checked(place, table, faults).map(Self::Acp)),
+            "acp" => return Ok(checked(place, table, faults, AcpConfig::validate).map(Self::Acp)),
             #[cfg(not(feature = "codex"))]
             "codex" => return Err(without(name)),
             #[cfg(not(feature = "claude-code"))]
@@ -88,7 +87,7 @@ impl ProviderKind {
                 ));
             }
         };
-        Ok(checked(place, table, faults).map(|config| Self::InProcess(origin, config)))
+        Ok(checked(place, table, faults, named).map(|config| Self::InProcess(origin, config)))
     }
 
     /// The name that tools delegate to.
@@ -114,7 +113,7 @@ impl ProviderKind {
         match self {
             Self::InProcess(origin, config) => {
                 let deps = dsh_subagent_inprocess::Deps {
-                    subagents: means.subagents.clone(),
+                    subagents: means.products.subagents.clone(),
                     agents: Arc::clone(&means.agents),
                     tools: means.tools.clone(),
                     tasks: means.tasks.clone(),
@@ -123,30 +122,15 @@ impl ProviderKind {
             }
             #[cfg(feature = "codex")]
             Self::Codex(config) => {
-                let deps = dsh_subagent_codex::Deps {
-                    subagents: means.subagents.clone(),
-                    launcher: means.launcher.clone(),
-                    ambient: means.ambient.clone(),
-                };
-                dsh_subagent_codex::install(scope, deps, config.clone())?;
+                dsh_subagent_codex::install(scope, means.products.clone(), config.clone())?;
             }
             #[cfg(feature = "claude-code")]
             Self::ClaudeCode(config) => {
-                let deps = dsh_subagent_claude_code::Deps {
-                    subagents: means.subagents.clone(),
-                    launcher: means.launcher.clone(),
-                    ambient: means.ambient.clone(),
-                };
-                dsh_subagent_claude_code::install(scope, deps, config.clone())?;
+                dsh_subagent_claude_code::install(scope, means.products.clone(), config.clone())?;
             }
             #[cfg(feature = "acp")]
             Self::Acp(config) => {
-                let deps = dsh_subagent_acp::Deps {
-                    subagents: means.subagents.clone(),
-                    launcher: means.launcher.clone(),
-                    ambient: means.ambient.clone(),
-                };
-                dsh_subagent_acp::install(scope, deps, config.clone())?;
+                dsh_subagent_acp::install(scope, means.products.clone(), config.clone())?;
             }
         }
         Ok(())
@@ -158,48 +142,29 @@ fn without(feature: &str) -> String {
     format!("built without feature {feature}")
 }
 
-/// What can be checked before anything is made.
-trait Checked: DeserializeOwned {
-    fn problems(&self) -> Vec<String>;
-}
-
-impl Checked for InProcessConfig {
-    fn problems(&self) -> Vec<String> {
-        match self.provider_name.as_deref() {
-            Some("") => vec!["provider_name must not be empty".to_owned()],
-            Some(_) | None => Vec::new(),
-        }
+/// What can be wrong with the name of an agent in this process.
+fn named(config: &InProcessConfig) -> Result<(), [String; 1]> {
+    match config.provider_name.as_deref() {
+        Some("") => Err(["provider_name must not be empty".to_owned()]),
+        Some(_) | None => Ok(()),
     }
 }
 
-#[cfg(feature = "codex")]
-impl Checked for dsh_subagent_codex::CodexConfig {
-    fn problems(&self) -> Vec<String> {
-        self.validate().map_or_else(|wrong| wrong.problems().to_vec(), |()| Vec::new())
-    }
-}
-
-#[cfg(feature = "claude-code")]
-impl Checked for dsh_subagent_claude_code::ClaudeCodeConfig {
-    fn problems(&self) -> Vec<String> {
-        self.validate().map_or_else(|wrong| wrong.problems().to_vec(), |()| Vec::new())
-    }
-}
-
-#[cfg(feature = "acp")]
-impl Checked for dsh_subagent_acp::AcpConfig {
-    fn problems(&self) -> Vec<String> {
-        let wrong = self.validate().err();
-        wrong
-            .iter()
-            .flat_map(|wrong| wrong.0.iter().map(ToString::to_string))
-            .collect()
-    }
-}
-
-fn checked<T: Checked>(place: &str, table: Table, faults: &mut Vec<Fault>) -> Option<T> {
+/// Reads a configuration, and checks what can be checked before anything is made.
+fn checked<T, E>(
+    place: &str,
+    table: Table,
+    faults: &mut Vec<Fault>,
+    validate: impl FnOnce(&T) -> Result<(), E>,
+) -> Option<T>
+where
+    T: DeserializeOwned,
+    E: Into<Vec<String>>,
+{
     let config: T = decode::table(place, table, faults)?;
-    let problems = config.problems().into_iter();
-    faults.extend(problems.map(|problem| Fault::new(place, problem)));
+    if let Err(problems) = validate(&config) {
+        let problems: Vec<String> = problems.into();
+        faults.extend(problems.into_iter().map(|problem| Fault::new(place, problem)));
+    }
     Some(config)
 }

@@ -2,10 +2,6 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 
-fn texts(errors: ConfigErrors) -> Vec<String> {
-    errors.0.iter().map(ToString::to_string).collect()
-}
-
 fn parse(text: &str) -> Result<AcpConfig, serde_json::Error> {
     serde_json::from_str(text)
 }
@@ -35,31 +31,16 @@ fn acp_all_but_the_command_has_a_default_and_unknown_keys_are_refused() {
 }
 
 #[test]
-fn acp_both_graces_are_positive_finite_numbers_of_at_most_31_bits() {
-    for grace in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let config = AcpConfig {
-            dispose_eof_grace_ms: grace,
-            dispose_grace_ms: grace,
-            ..AcpConfig::new("a")
-        };
-        assert_eq!(
-            texts(config.validate().expect_err("no grace")),
-            [
-                "subagent-acp: dispose_eof_grace_ms must be a positive finite number",
-                "subagent-acp: dispose_grace_ms must be a positive finite number",
-            ],
-            "{grace}"
-        );
-    }
-    let mut config = AcpConfig {
-        dispose_grace_ms: MAX_GRACE_MS,
+fn acp_both_graces_are_checked() {
+    let config = AcpConfig {
+        dispose_eof_grace_ms: 0.0,
+        dispose_grace_ms: f64::INFINITY,
         ..AcpConfig::new("a")
     };
-    config.validate().expect("the longest");
-    config.dispose_grace_ms += 1.0;
     assert_eq!(
-        texts(config.validate().expect_err("too long")),
-        ["subagent-acp: dispose_grace_ms must be no greater than 2147483647"]
+        config.validate().expect_err("no grace").to_string(),
+        "subagent-acp: dispose_eof_grace_ms must be a positive finite number\n\
+         subagent-acp: dispose_grace_ms must be a positive finite number"
     );
 }
 
@@ -88,16 +69,16 @@ fn acp_a_configured_directory_is_made_absolute_and_must_be_one_that_can_be_enter
         cwd: Some(cwd.to_owned()),
         ..AcpConfig::new("a")
     };
-    let refused = |cwd: &Path| texts(within(cwd).resolve().expect_err("no directory"));
+    let refused = |cwd: &Path| within(cwd).resolve().expect_err("no directory").to_string();
     let room = tempfile::tempdir().expect("a room");
     assert_eq!(within(room.path()).resolve(), Ok(Some(room.path().to_owned())));
     let here = std::env::current_dir().expect("a directory");
     assert_eq!(within(Path::new("src")).resolve(), Ok(Some(here.join("src"))));
     let inaccessible = |cwd: &Path| {
-        vec![format!(
+        format!(
             "subagent-acp: cwd is not an accessible directory: {}",
             cwd.display()
-        )]
+        )
     };
     let missing = room.path().join("missing");
     assert_eq!(refused(&missing), inaccessible(&missing));

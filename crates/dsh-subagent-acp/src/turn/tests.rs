@@ -50,11 +50,11 @@ fn acp_the_answer_is_the_text_of_the_turn_and_nothing_else() {
 #[test]
 fn acp_what_is_kept_of_an_answer_is_bounded() {
     let turn = opened(Permission::Reject);
-    turn.hear(told("s", "agent_message_chunk", &"x".repeat(MAX_ANSWER)));
+    turn.hear(told("s", "agent_message_chunk", &"x".repeat(MAX_ANSWER_BYTES)));
     assert!(!turn.said().cut);
     turn.hear(told("s", "agent_message_chunk", "y"));
     assert!(turn.said().cut);
-    assert_eq!(turn.said().text.len(), MAX_ANSWER);
+    assert_eq!(turn.said().text.len(), MAX_ANSWER_BYTES);
 }
 
 #[test]

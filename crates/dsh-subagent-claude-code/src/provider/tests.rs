@@ -5,11 +5,11 @@ use dsh_subprocess::LeaderExit;
 
 use super::*;
 use crate::NAME;
-use crate::failure::PRODUCT;
+use crate::failure::SUBJECT;
 
 fn provider() -> ClaudeCode {
     ClaudeCode {
-        reports: Reports::new(NAME, PRODUCT, "claude-code"),
+        reports: Reports::new(NAME, SUBJECT, "claude-code"),
         launcher: Launcher::groups(),
         program: "/claude".into(),
         env: Vec::new(),
