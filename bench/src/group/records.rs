@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use dsh_agent::Agent;
+use dsh_agent::{Agent, AgentHandle};
 use dsh_output::{OutputConfig, OutputLog, Rendering};
 use dsh_tasks::{TaskId, TaskSnapshot};
 
@@ -91,22 +91,22 @@ async fn lists(crowds: &[Crowd; 4], rounds: usize, report: &Report) -> Result<()
 struct Crowd {
     tasks: Tasks,
     ids: Vec<TaskId>,
-    lister: Arc<Agent>,
+    lister: AgentHandle,
     map: Mutex<HashMap<String, Arc<str>>>,
 }
 
 impl Crowd {
     fn of(size: usize) -> Result<Crowd, Failure> {
-        let mut tasks = Tasks::with_owners(10)?;
+        let tasks = Tasks::with_owners(10)?;
         let output = Arc::new(OutputLog::new(OutputConfig::default()).reader(Rendering::Sections));
         let mut ids = Vec::new();
         for number in 0..size {
             let owner = tasks.owner(number).ok_or("there are owners")?;
             ids.push(tasks.start_idle(owner, Some(output.clone()))?);
         }
-        let lister = tasks.add_owner("lister")?;
+        let lister = tasks.another("lister")?;
         for _ in 0..LISTED {
-            tasks.start_idle(&lister, None)?;
+            tasks.start_idle(lister.agent(), None)?;
         }
         let map = ids.iter().map(|id| (id.to_string(), Arc::from("a record")));
         Ok(Crowd {
@@ -162,7 +162,7 @@ impl Crowd {
     }
 
     fn list(&self) -> Vec<TaskSnapshot> {
-        self.tasks.registry.list(Some(&self.lister))
+        self.tasks.registry.list(Some(self.lister.agent()))
     }
 }
 

@@ -40,20 +40,19 @@ impl Tasks {
             owners: Vec::new(),
         };
         for number in 0..owners {
-            tasks.add_owner(&format!("owner-{number}"))?;
+            let owner = tasks.another(&format!("owner-{number}"))?;
+            tasks.owners.push(owner);
         }
         Ok(tasks)
     }
 
-    pub(crate) fn add_owner(&mut self, id: &str) -> Result<Arc<Agent>, Failure> {
-        let handle = self.agents.create(AgentSpec {
+    /// One more agent, which does not take part in the turns.
+    pub(crate) fn another(&self, id: &str) -> Result<AgentHandle, Failure> {
+        Ok(self.agents.create(AgentSpec {
             id: SessionId::new(id),
             cwd: None,
             within: self.scope.clone(),
-        })?;
-        let agent = Arc::clone(handle.agent());
-        self.owners.push(handle);
-        Ok(agent)
+        })?)
     }
 
     /// The owner of the `n`th task: all take their turns.

@@ -35,14 +35,18 @@ pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
 /// # Cancel safety
 ///
 /// Dropping this future drops the foreign one; a panic of that drop is not contained.
-pub async fn contain_future<F: Future>(future: F) -> Result<F::Output, Panicked> {
+pub fn contain_future<F: Future>(future: F) -> impl Future<Output = Result<F::Output, Panicked>> {
+    // Boxed here and not at the first poll: what is moved into a future has its place in it twice, and so in each
+    // future around it.
     let mut future = Box::pin(future);
-    let output = poll_fn(|cx| match contain(|| future.as_mut().poll(cx)) {
-        Ok(poll) => poll.map(Ok),
-        Err(panicked) => std::task::Poll::Ready(Err(panicked)),
-    })
-    .await;
-    contain(|| drop(future)).and(output)
+    async move {
+        let output = poll_fn(|cx| match contain(|| future.as_mut().poll(cx)) {
+            Ok(poll) => poll.map(Ok),
+            Err(panicked) => std::task::Poll::Ready(Err(panicked)),
+        })
+        .await;
+        contain(|| drop(future)).and(output)
+    }
 }
 
 fn text_of(payload: Box<dyn Any + Send>) -> String {

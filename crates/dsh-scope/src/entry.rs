@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use tokio::sync::watch;
+use tokio::sync::Semaphore;
 
 use crate::{launch::BoxFuture, lineage::Id, state::Core};
 
@@ -23,8 +23,11 @@ pub(crate) enum Work {
 }
 
 /// Waits until an entry's disposer or task has ended: the guard's drop says so.
+///
+/// A semaphore that never has a permit: all that can happen to who waits for one is that it is closed. There is one for
+/// each entry, and it is a tenth of a `watch`.
 #[derive(Clone)]
-pub(crate) struct Ended(watch::Receiver<()>);
+pub(crate) struct Ended(Arc<Semaphore>);
 
 /// Held by whatever runs an entry's work. However that ends, also by a shutdown of the runtime, the drop takes the
 /// entry out and then releases those who wait for it.
@@ -32,35 +35,31 @@ pub(crate) struct EndGuard {
     core: Weak<Core>,
     id: Id,
     // A field's drop comes after the body of the guard's: who sees the end finds the entry gone.
-    _ended: watch::Sender<()>,
+    _end: End,
 }
+
+/// Says so, by its drop.
+struct End(Arc<Semaphore>);
 
 impl Ended {
     /// # Cancel safety
     ///
     /// Only waits.
     pub(crate) async fn wait(&self) {
-        let mut receiver = self.0.clone();
-        // Nothing is ever sent: the only thing that can happen is the sender's drop.
-        while receiver.changed().await.is_ok() {}
+        // There are no permits: this is the error that it was closed.
+        let _ = self.0.acquire().await;
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.0.has_changed().is_err()
+        self.0.is_closed()
     }
 }
 
 impl EndGuard {
     pub(crate) fn new(core: Weak<Core>, id: Id) -> (Self, Ended) {
-        let (sender, receiver) = watch::channel(());
-        (
-            Self {
-                core,
-                id,
-                _ended: sender,
-            },
-            Ended(receiver),
-        )
+        let ended = Arc::new(Semaphore::new(0));
+        let end = End(Arc::clone(&ended));
+        (Self { core, id, _end: end }, Ended(ended))
     }
 }
 
@@ -69,5 +68,11 @@ impl Drop for EndGuard {
         if let Some(core) = self.core.upgrade() {
             core.remove(self.id);
         }
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }

@@ -22,10 +22,11 @@ pub(crate) fn run(
     guard: EndGuard,
     work: impl Future<Output = ()> + Send + 'static,
 ) {
+    let work = contain_future(work);
     spawn(waited_for_by, async move {
         // Dropped last: the work and all that it owned is gone when its end is seen.
         let _guard = guard;
-        if let Err(panicked) = contain_future(work).await {
+        if let Err(panicked) = work.await {
             tracing::error!(scope = &*scope, label = &*label, "{what} panicked: {panicked}");
         }
     });

@@ -51,7 +51,7 @@ impl Lineage {
     }
 
     /// Runs `work` as work that these wait for.
-    pub(crate) async fn run<F: Future>(self, work: F) -> F::Output {
-        WAITED_FOR_BY.scope(self, work).await
+    pub(crate) fn run<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
+        WAITED_FOR_BY.scope(self, work)
     }
 }

@@ -7,7 +7,7 @@
 //! 2. A disposer is taken out of its entry under the lock, so it runs at most once, whoever asks.
 //! 3. Once `closing` is set no entry is added, so the closing loop ends.
 //! 4. `closing` is set after the token was cancelled: who sees a closing scope sees a cancelled token.
-//! 5. An entry is removed before its `ended` channel closes: who awaited an end finds nothing left of it.
+//! 5. An entry is removed before its `ended` is closed: who awaited an end finds nothing left of it.
 //! 6. Handles, runners and children refer to a core weakly. Only [`Scope`](crate::Scope) handles, the closing task and
 //!    a child's entry in its parent keep one alive.
 //!

@@ -40,7 +40,7 @@ impl<W: Clone> Claim<W> {
     pub fn deliver(mut self) -> Option<Dispatched> {
         self.ranges.clear();
         let told = self.told.take();
-        self.ledger.change(|table| {
+        self.ledger.tell(|table| {
             if let Some(told) = told {
                 table.end_claim(&self.id, |record| record.deliver(told));
             }
@@ -71,7 +71,7 @@ impl<W: Clone> Drop for Claim<W> {
         if told.is_none() && ranges.is_empty() {
             return;
         }
-        self.ledger.change(|table| {
+        self.ledger.tell(|table| {
             if let Some(record) = table.record(&self.id) {
                 for range in ranges {
                     record.cursor.abandon(range);

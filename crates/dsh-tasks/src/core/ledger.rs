@@ -64,6 +64,16 @@ impl<W: Clone> Ledger<W> {
         result
     }
 
+    /// Changes, then wakes the dispatcher if that left it something to do. Not for what a disposal waits for besides the
+    /// effects: a start that ends, a done event that was dispatched.
+    pub(super) fn tell<R>(&self, by: impl FnOnce(&mut Table<W>) -> R) -> R {
+        let (result, has_effects) = self.look(|table| (by(table), table.has_effects()));
+        if has_effects {
+            (self.wake)();
+        }
+        result
+    }
+
     pub fn take_effects(&self) -> impl Iterator<Item = Effect<W>> + use<W> {
         self.look(Table::take_effects).into_iter()
     }
@@ -142,7 +152,7 @@ impl<W: Clone> Ledger<W> {
             return Ok(Err(error));
         }
         // Its producer may have settled it meanwhile, and its owner may have gone: then there is nothing to write.
-        let now = self.change(|table| {
+        let now = self.tell(|table| {
             table.stop(id);
             let record = table.record(id)?;
             record.ask(request);

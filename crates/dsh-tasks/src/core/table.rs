@@ -101,6 +101,11 @@ impl<W: Clone> Table<W> {
         std::mem::take(&mut self.effects)
     }
 
+    /// Whether something is to happen that has not been taken.
+    pub fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
     pub fn insert(&mut self, owner: Option<Owner>, facts: Facts, work: W, now: u64) -> TaskId {
         let counter = self.counters.entry(facts.kind.clone()).or_default();
         *counter += 1;

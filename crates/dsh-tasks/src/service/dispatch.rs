@@ -73,7 +73,7 @@ fn act(shared: &Arc<Shared>, effect: Effect<Kept>) {
     match effect {
         Effect::Settled { snapshot, work } => {
             let snapshot = work.complete(snapshot);
-            work.ended.send_replace(Some(snapshot));
+            work.ended.send_replace(Some(Box::new(snapshot)));
         }
         Effect::Changed(owner) => tell_observers(shared, owner.as_ref()),
         Effect::Done { snapshot, work } => done(shared, snapshot, &work),

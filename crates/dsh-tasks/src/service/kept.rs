@@ -26,8 +26,8 @@ pub(super) struct TaskParts {
     registry: u64,
     /// The id of its record, where that is not the one it is called by.
     key: Option<TaskId>,
-    /// The terminal snapshot, for those who wait.
-    pub(super) ended: watch::Sender<Option<TaskSnapshot>>,
+    /// The terminal snapshot, for those who wait. Boxed: until it comes it costs nothing.
+    pub(super) ended: watch::Sender<Option<Box<TaskSnapshot>>>,
     /// Held while the output source is read.
     pub(super) reading: Mutex<()>,
 }

@@ -43,7 +43,7 @@ impl TaskRegistry {
         let why = woken(&kept, timeout_ms, token).await;
         let (snapshot, claim) = waiting.resolve();
         // A record that is gone was told to its waiters before it went.
-        let snapshot = snapshot.or_else(|| kept.ended.borrow().clone());
+        let snapshot = snapshot.or_else(|| kept.ended.borrow().as_deref().cloned());
         match snapshot {
             Some(snapshot) if snapshot.status.is_terminal() || why != Woken::Aborted => Ok(Waited {
                 snapshot: kept.complete(snapshot),
