@@ -51,8 +51,8 @@ pub async fn tasks_at_once(count: usize) {
     assert_eq!(tasks.list(Some(owner)).len(), count);
 
     let mut waits = JoinSet::new();
-    for id in ids.iter().cloned() {
-        let (tasks, owner) = (tasks.clone(), Arc::clone(owner));
+    for id in &ids {
+        let (tasks, owner, id) = (tasks.clone(), Arc::clone(owner), id.clone());
         waits.spawn(async move {
             let waited = tasks
                 .wait(&id, Some(&owner), 60_000.0, &CancellationToken::new())

@@ -295,8 +295,10 @@ fn quiet_players() {
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            let played = panic.payload_as_str().is_some_and(|text| text.starts_with(PANIC));
-            if !played {
+            let payload = panic.payload();
+            let text = payload.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            if !text.is_some_and(|text| text.starts_with(PANIC)) {
                 before(panic);
             }
         }));

@@ -1,32 +1,21 @@
 //! One connection of the real binary: what its client does, what befalls it, how it ends.
 
+mod after;
+mod quiet;
 mod weather;
 
 use std::ops::ControlFlow;
-use std::os::unix::process::ExitStatusExt;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use self::weather::{Ending, Weather};
-use super::book::{Call, SIDES};
+use super::book::Call;
 use super::dice::Dice;
-use super::wire::{Gone, PATIENCE, Wire};
+use super::wire::{Gone, Wire};
 use super::writers::Writer;
-use super::{Faults, Found, facts};
+use super::{Found, facts};
 use crate::Room;
-
-/// The most that a server may hold at any moment, in KiB, in a debug build.
-const MOST_KIB: u64 = 120_000;
-/// How long the end of a server may take: the grace, ten seconds for survivors, and a busy machine.
-const DISPOSAL: Duration = Duration::from_secs(30);
-/// How long what a killed server leaves may take to end.
-const LEFT: Duration = Duration::from_secs(15);
-/// How long it may take until an end is told, a child waited for, a descriptor closed.
-const SOON: Duration = Duration::from_secs(15);
-/// Descriptors of a server at rest that come and go: two for each guard that stands ready, some for threads that end.
-const SPARE: usize = 24;
 
 /// A connection under way.
 struct Connection {
@@ -38,8 +27,8 @@ struct Connection {
     dice: Dice,
     weather: Weather,
     writers: Vec<Started>,
-    /// Calls that were not waited for.
-    open: Vec<i64>,
+    /// Whether this step waits for its answer.
+    waits: bool,
     /// What passes by itself.
     later: JoinSet<()>,
     descriptors: usize,
@@ -74,7 +63,7 @@ pub(super) async fn connection(letter: char, mut dice: Dice) -> Found {
         dice,
         weather,
         writers: Vec::new(),
-        open: Vec::new(),
+        waits: true,
         later: JoinSet::new(),
         descriptors: 0,
     };
@@ -83,7 +72,7 @@ pub(super) async fn connection(letter: char, mut dice: Dice) -> Found {
     if let Err(Gone) = lived {
         faults.push("the server has gone, and nobody asked it to".to_owned());
     }
-    faults.extend(connection.end(ending, &config).await);
+    faults.extend(connection.after(ending, &config).await);
     if !faults.is_empty() {
         faults.insert(0, about);
         faults.push(connection.log());
@@ -122,6 +111,8 @@ impl Connection {
     }
 
     async fn step(&mut self) -> Result<(), Gone> {
+        // Rolled in any case, so that what comes after does not depend on the moment.
+        self.waits = self.dice.percent(50);
         match self.dice.below(100) {
             0..28 => self.start_in_background().await,
             28..38 => self.start_in_foreground().await,
@@ -206,14 +197,18 @@ impl Connection {
         self.maybe_wait(id).await
     }
 
+    /// Takes one of the last calls back, which may have been answered: whether it was is the machine's choice.
     async fn cancel(&mut self) -> Result<(), Gone> {
-        // The newest is the one that is most likely under way.
-        let open = self.wire.book().open();
-        let Some(&call) = open.last() else { return Ok(()) };
-        for started in self.writers.iter_mut().filter(|started| started.call == call) {
+        let call = self.wire.last_call() - self.dice.below(3) as i64;
+        // The first one stays, so that there is somebody to choose.
+        for started in self
+            .writers
+            .iter_mut()
+            .skip(1)
+            .filter(|started| started.call == call)
+        {
             started.doubtful = true;
         }
-        self.open.retain(|other| *other != call);
         self.wire.cancel(call).await
     }
 
@@ -232,225 +227,11 @@ impl Connection {
         Ok(task.map_or(ControlFlow::Break(()), ControlFlow::Continue))
     }
 
-    async fn maybe_wait(&mut self, id: i64) -> Result<(), Gone> {
-        if self.dice.percent(50) {
+    async fn maybe_wait(&self, id: i64) -> Result<(), Gone> {
+        if self.waits {
             self.wire.answer(id).await?;
-        } else {
-            self.open.push(id);
         }
         Ok(())
-    }
-
-    /// Everything comes to its end, is told, and is accounted for.
-    async fn settle(&mut self) -> Result<(), Gone> {
-        let open = self.wire.book().open();
-        for id in open {
-            if self.wire.book().open().contains(&id) {
-                self.wire.answer(id).await?;
-            }
-        }
-        // Those whose start was cancelled are in the list, if they are tasks.
-        self.list().await?;
-        let tasks = self.wire.book().tasks();
-        for (task, _) in &tasks {
-            if self.dice.percent(60) {
-                self.ask(task).await?;
-            }
-        }
-        for (task, _) in &tasks {
-            self.until_ended(task).await?;
-        }
-        self.until_told().await?;
-        for (task, _) in &tasks {
-            self.drain(task).await?;
-        }
-        let mut faults = self.accounts();
-        faults.extend(self.at_rest().await);
-        self.wire.book().faults.extend(faults);
-        Ok(())
-    }
-
-    async fn list(&mut self) -> Result<(), Gone> {
-        let id = self.wire.call("task_list", json!({}), Call::List).await?;
-        self.wire.answer(id).await.map(drop)
-    }
-
-    async fn ask(&mut self, task: &str) -> Result<(), Gone> {
-        let call = Call::Kill(task.to_owned());
-        let id = self
-            .wire
-            .call("task_kill", json!({"task_id": task}), call)
-            .await?;
-        self.wire.answer(id).await.map(drop)
-    }
-
-    /// Looks until the task has ended, and ends it if it does not do so itself.
-    async fn until_ended(&mut self, task: &str) -> Result<(), Gone> {
-        let began = Instant::now();
-        let mut asked = false;
-        loop {
-            let id = self.wire.look(task).await?;
-            self.wire.answer(id).await?;
-            if self.wire.book().end_of(task).is_some() {
-                return Ok(());
-            }
-            if began.elapsed() > Duration::from_secs(1) && !asked {
-                asked = true;
-                self.ask(task).await?;
-            }
-            if began.elapsed() > PATIENCE {
-                self.wire.book().faults.push(format!("{task} does not end"));
-                return Ok(());
-            }
-            // sleep: looking without a pause would keep a processor from those who end.
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// Goes on until there is no end that nobody has told.
-    async fn until_told(&mut self) -> Result<(), Gone> {
-        let began = Instant::now();
-        loop {
-            self.list().await?;
-            let mut book = self.wire.book();
-            if book.untold().is_empty() {
-                return Ok(());
-            }
-            if began.elapsed() > SOON {
-                let fault = format!("nobody told the end of {:?}", book.untold());
-                book.faults.push(fault);
-                return Ok(());
-            }
-        }
-    }
-
-    async fn drain(&mut self, task: &str) -> Result<(), Gone> {
-        for _ in 0..100 {
-            let call = Call::Read(task.to_owned());
-            let id = self
-                .wire
-                .call("task_output", json!({"task_id": task}), call)
-                .await?;
-            if self
-                .wire
-                .answer(id)
-                .await?
-                .text()
-                .starts_with("(no new output)\n")
-            {
-                return Ok(());
-            }
-        }
-        self.wire
-            .book()
-            .faults
-            .push(format!("{task} can be read for ever"));
-        Ok(())
-    }
-
-    /// Every byte was told or counted, once.
-    fn accounts(&self) -> Faults {
-        let book = self.wire.book();
-        let mut faults = Vec::new();
-        for Started { writer, doubtful, .. } in &self.writers {
-            let task = book.task_of(&writer.token);
-            // Who was started by a call that was cancelled was ended with it, unless it is a task.
-            if *doubtful && task.is_none() {
-                continue;
-            }
-            let Some(account) = book.account(&writer.token) else {
-                continue;
-            };
-            let mut wrong = SIDES.iter().filter_map(|&side| {
-                let written = writer.written(&self.room, side);
-                account.check(side, written).err()
-            });
-            faults.extend(wrong.next().map(|wrong| {
-                let end = task.and_then(|task| book.end_of(task));
-                format!("{wrong} ({task:?}, {end:?}, {})", writer.command)
-            }));
-        }
-        faults
-    }
-
-    /// Nothing is left of what was done, though the server lives.
-    async fn at_rest(&self) -> Faults {
-        // The file of a record stays open with it.
-        let most = self.descriptors + self.wire.book().tasks().len() + SPARE;
-        let began = Instant::now();
-        loop {
-            let (open, listening) = facts::descriptors(self.server);
-            let zombies = facts::zombies(self.server);
-            let peak = facts::peak_kib(self.server).unwrap_or_default();
-            if open <= most && listening == 0 && zombies.is_empty() && peak <= MOST_KIB {
-                return Vec::new();
-            }
-            if began.elapsed() > SOON {
-                return vec![format!(
-                    "at rest: {open} descriptors (at most {most}), {listening} listen, zombies {zombies:?}, {peak} KiB"
-                )];
-            }
-            // sleep: the facts are polled.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    async fn end(&mut self, ending: Ending, config: &str) -> Faults {
-        ending.begins(&mut self.wire, &self.room, self.server).await;
-        // What is stopped must not be waited for when it was ourselves who stopped it.
-        if self.weather == Weather::Stopped {
-            self.weather.clears(&self.room, self.server);
-        }
-        let mut faults = Vec::new();
-        match self.wire.ended(DISPOSAL).await {
-            Ok(status) if ending.fits(status) => {}
-            Ok(status) => faults.push(format!("the server ended with {status} ({:?})", status.signal())),
-            Err(fault) => faults.push(fault),
-        }
-        faults.append(&mut self.wire.book().faults);
-        faults.extend(self.nobody_is_left(ending).await);
-        if ending == Ending::Killed {
-            faults.extend(self.next_server_cleans_up(config).await);
-        }
-        let files = self.room.temporary_files();
-        if !files.is_empty() {
-            faults.push(format!("left on disk: {files:?}"));
-        }
-        let cgroups = facts::cgroups(self.server);
-        if !cgroups.is_empty() {
-            faults.push(format!("cgroups are left: {cgroups:?}"));
-        }
-        faults
-    }
-
-    async fn nobody_is_left(&self, ending: Ending) -> Faults {
-        let limit = match ending {
-            Ending::Killed => LEFT,
-            // A guard may still be about to end when its supervisor already has.
-            _ => Duration::from_secs(2),
-        };
-        let began = Instant::now();
-        loop {
-            let left = self.room.processes();
-            if left.is_empty() {
-                return Vec::new();
-            }
-            if began.elapsed() > limit {
-                let left: Vec<String> = left.into_iter().map(facts::describe).collect();
-                return vec![format!("{limit:?} after the server these live: {left:#?}")];
-            }
-            // sleep: the fact is polled.
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-
-    /// Files of a server that was killed are there until the next one comes.
-    async fn next_server_cleans_up(&mut self, config: &str) -> Faults {
-        let Ok(mut next) = Wire::start(&self.room, config).await else {
-            return vec!["the next server does not start".to_owned()];
-        };
-        next.close_input();
-        next.ended(DISPOSAL).await.err().into_iter().collect()
     }
 
     fn next_token(&self) -> String {

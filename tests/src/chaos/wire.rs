@@ -110,6 +110,11 @@ impl Wire {
             .await
     }
 
+    /// The last call that went out.
+    pub(super) fn last_call(&self) -> i64 {
+        self.last_id
+    }
+
     /// Takes a call back.
     pub(super) async fn cancel(&mut self, id: i64) -> Result<(), Gone> {
         self.book().cancels(id);
