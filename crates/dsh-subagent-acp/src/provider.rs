@@ -135,7 +135,7 @@ async fn take_turn(
     let said = child.said().text;
     let output = Some(said).filter(|said| !said.is_empty()).map(Said::text);
     let result = match ended {
-        Ok(stop) => RunResult::failed(stop, None),
+        Ok(stop) => RunResult::ended(stop),
         Err(failure) => reports.run_failed(StopReason::Error, &failure, None),
     };
     result.with_output(output.into_iter().collect())

@@ -139,7 +139,7 @@ async fn release(
 
 fn result(reports: &Reports, Ended { outcome, fact }: Ended) -> RunResult {
     match outcome {
-        Ok(output) => RunResult::completed("").with_output(output),
+        Ok(output) => RunResult::ended(StopReason::Completed).with_output(output),
         Err(failure) => reports.run_failed(StopReason::Error, &failure, fact.as_deref()),
     }
 }

@@ -12,7 +12,7 @@ use crate::structured::Structured;
 pub(crate) fn of(own: &[Event], structured: Option<&Structured>, cancelled: bool) -> RunResult {
     let result = match last_end(own) {
         Some(TurnEnd::Completed) => completed(structured),
-        Some(TurnEnd::MaxTokens) => RunResult::failed(StopReason::MaxTokens, None),
+        Some(TurnEnd::MaxTokens) => RunResult::ended(StopReason::MaxTokens),
         Some(TurnEnd::Error { message, .. }) => {
             RunResult::failed(StopReason::Error, Diagnostic::new(message.as_str()))
         }
@@ -42,7 +42,7 @@ fn completed(structured: Option<&Structured>) -> RunResult {
     }
     RunResult {
         structured: value.flatten().cloned(),
-        ..RunResult::failed(StopReason::Completed, None)
+        ..RunResult::ended(StopReason::Completed)
     }
 }
 

@@ -38,24 +38,34 @@ pub enum StopReason {
 }
 
 impl RunResult {
+    /// An end for this reason, without a word.
+    pub fn ended(stop: StopReason) -> Self {
+        Self {
+            output: Vec::new(),
+            structured: None,
+            stop,
+            diagnostic: None,
+        }
+    }
+
     /// A success with this text.
     pub fn completed(text: impl Into<String>) -> Self {
         Self {
             output: vec![ContentBlock::text(text)],
-            ..Self::empty(StopReason::Completed)
+            ..Self::ended(StopReason::Completed)
         }
     }
 
     /// A run that was cancelled before it said anything.
     pub fn aborted() -> Self {
-        Self::empty(StopReason::Aborted)
+        Self::ended(StopReason::Aborted)
     }
 
     /// A failure, with what the provider says of it.
     pub fn failed(stop: StopReason, diagnostic: Option<Diagnostic>) -> Self {
         Self {
             diagnostic,
-            ..Self::empty(stop)
+            ..Self::ended(stop)
         }
     }
 
@@ -69,15 +79,6 @@ impl RunResult {
     /// The text of its output: what is in text blocks, one after the other.
     pub fn text(&self) -> String {
         self.output.iter().filter_map(ContentBlock::as_text).collect()
-    }
-
-    fn empty(stop: StopReason) -> Self {
-        Self {
-            output: Vec::new(),
-            structured: None,
-            stop,
-            diagnostic: None,
-        }
     }
 }
 

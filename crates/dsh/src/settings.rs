@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dsh_agent_core::{Composition, Config, Models, Preset, Presets};
+use dsh_agent_core::{Composition, Config, Models, Preset, Presets, Profile};
 use dsh_llm::ModelRegistry;
 
 use crate::Failure;
@@ -79,7 +79,7 @@ fn show(explicit: Option<PathBuf>, flags: &CompositionFlags) -> Result<(), Failu
     say(format_args!("# {source}\n# {note}\n{}", config.to_toml()?))?;
     say(format_args!(
         "# profile {}",
-        flags.profile.as_deref().unwrap_or("default")
+        flags.profile.as_deref().unwrap_or(Profile::DEFAULT)
     ))?;
     for row in profile.status(no_model.as_deref()) {
         say(format_args!("#   {row}"))?;

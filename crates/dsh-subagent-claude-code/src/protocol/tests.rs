@@ -203,6 +203,16 @@ fn s237_only_a_success_without_error_and_with_words_is_one() {
 }
 
 #[test]
+fn s237_a_success_that_is_too_long_is_none() {
+    let longest = "x".repeat(MAX_ANSWER_BYTES);
+    assert_eq!(outcome(&[success(&longest)]), Ok(longest.clone()));
+    assert_eq!(
+        outcome(&[success("so far"), success(&format!("{longest}x"))]),
+        failure("query-run", "answer-too-long")
+    );
+}
+
+#[test]
 fn s244_a_success_that_is_none_and_no_result_at_all() {
     let flagged = |status: Value| json!({"type": "result", "subtype": "success", "is_error": true, "result": "SECRET_TOKEN", "api_error_status": status});
     assert_eq!(

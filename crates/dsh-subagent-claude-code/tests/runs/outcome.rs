@@ -202,3 +202,14 @@ async fn a_product_that_never_stops_to_talk_gets_its_answer() {
     ));
     assert_eq!(home.result().await.text(), "done");
 }
+
+#[tokio::test]
+async fn a_product_that_asks_and_does_not_listen_is_answered_only_so_often() {
+    let home = Home::of(&format!(
+        "up; n=0; while [ $n -lt 3000 ]; do {PERMISSION}; n=$((n + 1)); done; success done\n\
+         n=0; while IFS= read -r line; do n=$((n + 1)); done; echo $n > answers"
+    ));
+    assert_eq!(home.result().await.text(), "done");
+    let answers: u32 = home.read("answers").trim().parse().expect("a number");
+    assert!((64..3000).contains(&answers), "{answers}");
+}
