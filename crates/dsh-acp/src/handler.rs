@@ -141,8 +141,23 @@ impl Connection {
         }
     }
 
-    /// Chooses a model; what is left to be done keeps the choice, and is the answer.
+    /// Chooses a model, and answers when the choice is kept.
     pub(crate) fn set_config_option(
+        &self,
+        request: &SetSessionConfigOptionRequest,
+        responder: Responder<SetSessionConfigOptionResponse>,
+    ) -> Result<(), Error> {
+        match self.choose(request) {
+            Ok(kept) => {
+                self.spawn("acp session/set_config_option", answer(responder, kept));
+                Ok(())
+            }
+            Err(error) => responder.respond_with_error(error),
+        }
+    }
+
+    /// The choice is made; what is left to be done keeps it.
+    fn choose(
         &self,
         request: &SetSessionConfigOptionRequest,
     ) -> Result<impl Future<Output = Result<SetSessionConfigOptionResponse, Error>> + use<>, Error> {

@@ -150,11 +150,7 @@ async fn speak(connection: &Arc<Connection>, wire: Channel, stop: &CancellationT
         )
         .on_receive_request(
             async move |request: SetSessionConfigOptionRequest, responder, _| {
-                match c6.set_config_option(&request) {
-                    Ok(kept) => c6.spawn("acp session/set_config_option", answer(responder, kept)),
-                    Err(error) => responder.respond_with_error(error)?,
-                }
-                Ok(())
+                c6.set_config_option(&request, responder)
             },
             on_receive_request!(),
         )
