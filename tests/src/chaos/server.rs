@@ -153,11 +153,12 @@ impl Connection {
 
     async fn start_in_foreground(&mut self) -> Result<(), Gone> {
         let writer = Writer::short(self.next_token(), &mut self.dice);
-        let mut more = json!({});
-        if self.dice.percent(20) {
-            more["timeoutMs"] = json!(20 + self.dice.below(300));
-        }
-        let id = self.start(writer, "bash", more).await?;
+        // Whom the weather stops goes on for nobody, so somebody has to end it.
+        let timeout = match self.dice.percent(20) {
+            true => 20 + self.dice.below(300),
+            false => 5_000,
+        };
+        let id = self.start(writer, "bash", json!({"timeoutMs": timeout})).await?;
         self.maybe_wait(id).await
     }
 
