@@ -87,11 +87,21 @@ impl Composition {
             profile.unwrap_or(Profile::DEFAULT),
         );
         match (profile, presets.load(id)) {
-            (Ok(profile), Ok(preset)) => Ok(Self {
-                profile,
-                presets,
-                preset: preset.id,
-            }),
+            (Ok(profile), Ok(preset)) => {
+                let faults = preset.misfits(&profile);
+                if !faults.is_empty() {
+                    let origin = presets.origin(&preset.id);
+                    return Err(CompositionError {
+                        profile: None,
+                        preset: Some(ConfigError::Faults { origin, faults }.into()),
+                    });
+                }
+                Ok(Self {
+                    profile,
+                    presets,
+                    preset: preset.id,
+                })
+            }
             (profile, preset) => Err(CompositionError {
                 profile: profile.err(),
                 preset: preset.err(),

@@ -30,6 +30,8 @@ pub(crate) struct Conversation {
     /// What the pump writes; nothing once the input is to be closed.
     outbox: Option<mpsc::Sender<Value>>,
     pump: Pump,
+    /// Over when the product was gone for its grace: whoever still holds its output then is not it.
+    gone: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     grace: Duration,
 }
 
@@ -63,8 +65,14 @@ impl Conversation {
         let pump = async move {
             tokio::join!(written, log_lines(&name, stderr, |_| ()));
         };
+        let exiting = product.clone();
+        let gone = async move {
+            exiting.exit().await;
+            tokio::time::sleep(grace).await;
+        };
         Self {
             product,
+            gone: Some(Box::pin(gone)),
             lines: Lines::new(streams.stdout),
             protocol: Protocol::new(mode),
             outbox: Some(outbox),
@@ -149,7 +157,17 @@ impl Conversation {
     }
 
     async fn next_line(&mut self) -> Result<Option<String>, LineError> {
-        beside(&mut self.pump, self.lines.next()).await
+        let Some(gone) = &mut self.gone else {
+            return Ok(None);
+        };
+        tokio::select! {
+            biased;
+            line = beside(&mut self.pump, self.lines.next()) => line,
+            () = gone => {
+                self.gone = None;
+                Ok(None)
+            }
+        }
     }
 
     /// How the product exited, which may take a moment after its last line.

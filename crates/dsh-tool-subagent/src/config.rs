@@ -111,6 +111,12 @@ impl ToolSubagentConfig {
                 problems.push(format!("tool-subagent: {key} must be a non-empty string"));
             }
         }
+        if !self.tool_name.trim().is_empty() && !is_tool_name(&self.tool_name) {
+            problems.push(format!(
+                "tool-subagent: tool_name {:?} is none that models can call: letters, digits, `_` and `-`, at most 64",
+                self.tool_name
+            ));
+        }
         match self.background_mode {
             BackgroundMode::OneShot => {}
             BackgroundMode::Continuable => problems.push(format!(
@@ -142,14 +148,41 @@ impl ToolSubagentConfig {
     }
 
     /// Whether a provider can do what every request asks of it.
-    pub(crate) fn suits(&self, can: Capabilities) -> Result<(), String> {
-        match self.max_depth {
-            MaxDepth::Limit(_) if !can.depth_limit => Err(format!(
-                "tool-subagent: provider \"{}\" cannot enforce max_depth (no depthLimit capability) — set max_depth: \
-                 'provider-managed' to leave the recursion budget to the provider",
-                self.provider
-            )),
-            MaxDepth::Limit(_) | MaxDepth::ProviderManaged => Ok(()),
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] with one line per thing that it cannot.
+    pub fn suits(&self, can: Capabilities) -> Result<(), ConfigError> {
+        let provider = &self.provider;
+        let mut problems = Vec::new();
+        if let MaxDepth::Limit(_) = self.max_depth
+            && !can.depth_limit
+        {
+            problems.push(format!(
+                "tool-subagent: provider \"{provider}\" cannot enforce max_depth (no depthLimit capability) — set max_depth: \
+                 'provider-managed' to leave the recursion budget to the provider"
+            ));
+        }
+        let others = [
+            (
+                "tool_filter",
+                self.tool_filter.is_some(),
+                can.tool_filter,
+                "toolFilter",
+            ),
+            ("persona", self.persona.is_some(), can.persona, "persona"),
+        ];
+        for (key, asked, can, capability) in others {
+            if asked && !can {
+                problems.push(format!(
+                    "tool-subagent: provider \"{provider}\" does not support {key} (no {capability} capability) — remove the key"
+                ));
+            }
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError { problems })
         }
     }
 
@@ -185,4 +218,10 @@ fn tool_name() -> String {
 
 fn enabled() -> bool {
     true
+}
+
+/// What the model APIs in use take as the name of a tool.
+fn is_tool_name(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.len() <= 64 && name.chars().all(good)
 }

@@ -8,12 +8,9 @@ use crate::config::ConfigError;
 /// The tool could not be installed; nothing of it stays registered.
 #[derive(Debug, Error)]
 pub enum InstallError {
-    /// The settings cannot be used.
+    /// The settings cannot be used, or the provider that is registered cannot do what they ask of it.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The provider that is registered cannot do what the settings ask of it.
-    #[error("{0}")]
-    Provider(String),
     /// The tool was refused.
     #[error("tool-subagent: {0}")]
     Tool(#[from] dsh_tools::RegisterError),

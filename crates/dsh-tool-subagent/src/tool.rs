@@ -17,6 +17,9 @@ use crate::background::{KIND, work};
 use crate::config::ToolSubagentConfig;
 use crate::{card, foreground, wording};
 
+/// The most bytes that a model is shown of an answer: as many as of the output of a task at a time, by default.
+pub(crate) const MAX_ANSWER_BYTES: usize = 64_000;
+
 /// What a tool does, whoever its provider is at the moment.
 pub(crate) struct Delegation {
     pub(crate) subagents: SubagentRegistry,
@@ -56,6 +59,10 @@ impl Tool for SubagentTool {
 
     fn concurrency(&self, _args: &Value) -> Concurrency {
         Concurrency::Parallel
+    }
+
+    fn result_limit(&self, _args: &Value, _caller: Option<&Arc<Agent>>) -> Option<usize> {
+        Some(MAX_ANSWER_BYTES)
     }
 
     fn present_call(&self, args: &Value) -> Option<CallCard> {

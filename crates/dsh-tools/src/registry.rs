@@ -130,6 +130,28 @@ impl ToolRegistry {
         Ok(effect)
     }
 
+    /// Keeps an agent from what another one is kept from now, until the agent is disposed: who works for somebody cannot have
+    /// tools that that one may not use.
+    ///
+    /// # Errors
+    /// [`RegisterError::ScopeClosed`] if the agent is being disposed.
+    pub fn restrict_as(&self, agent: &Agent, other: &Agent) -> Result<(), RegisterError> {
+        let mut state = self.lock();
+        let others = state.layers.get(&other.instance());
+        let others: Vec<Restriction> = others
+            .into_iter()
+            .flat_map(|layer| layer.restrictions.values().cloned())
+            .collect();
+        for restriction in others {
+            let place = state.take_place();
+            self.layer_effect(agent, "tools.restrict".to_owned(), move |layer| {
+                boxed(layer.restrictions.remove(&place))
+            })?;
+            state.layer(agent).restrictions.insert(place, restriction);
+        }
+        Ok(())
+    }
+
     /// Says who is asked about calls of an agent, until it is disposed or the returned effect is. The latest counts.
     ///
     /// # Errors

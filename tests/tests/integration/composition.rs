@@ -385,3 +385,60 @@ async fn a_profile_sets_and_removes_variables_of_a_product() {
     assert_eq!(got.expect("it was started"), "kept set none\n");
     server.close().await;
 }
+
+#[tokio::test]
+async fn what_a_product_cannot_do_is_told_before_anything_is_there() {
+    let room = room();
+    let preset = "[[tools]]\nid = \"one\"\nname = \"subagent\"\n\
+        config = { provider = \"codex\", tool_name = \"a b\", persona = \"x\", tool_filter = { deny = [\"bash\"] } }\n";
+    fs::write(room.home().join("presets/wrong.toml"), preset).expect("a preset");
+    let told = async |room: &Room| {
+        let arguments = ["config", "show", "--profile", "codex", "--preset", "wrong"];
+        let output = room.dsh().args(arguments).output().await.expect("dsh runs");
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).replace(&*room.home().to_string_lossy(), "HOME")
+    };
+    expect![[r#"
+        dsh: HOME/presets/wrong.toml: tools.one.config: tool-subagent: tool_name "a b" is none that models can call: letters, digits, `_` and `-`, at most 64
+    "#]].assert_eq(&told(&room).await);
+    fs::write(
+        room.home().join("presets/wrong.toml"),
+        preset.replace("a b", "ab"),
+    )
+    .expect("a preset");
+    expect![[r#"
+        dsh: HOME/presets/wrong.toml: tools.one.config: tool-subagent: provider "codex" cannot enforce max_depth (no depthLimit capability) — set max_depth: 'provider-managed' to leave the recursion budget to the provider
+        HOME/presets/wrong.toml: tools.one.config: tool-subagent: provider "codex" does not support tool_filter (no toolFilter capability) — remove the key
+        HOME/presets/wrong.toml: tools.one.config: tool-subagent: provider "codex" does not support persona (no persona capability) — remove the key
+    "#]].assert_eq(&told(&room).await);
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_no_preset_and_nobody_waits_for_it() {
+    let room = room();
+    let pipe = room.home().join("presets/pipe.toml");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    std::os::unix::fs::symlink("/dev/zero", room.home().join("profiles/zero.toml")).expect("a link");
+    for (flags, said) in [
+        (["--preset", "pipe"], "presets/pipe.toml: it is not a file"),
+        (["--profile", "zero"], "profiles/zero.toml: it is not a file"),
+    ] {
+        let output = room
+            .dsh()
+            .args(["config", "show"])
+            .args(flags)
+            .output()
+            .await
+            .expect("dsh runs");
+        assert_eq!(output.status.code(), Some(2));
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.trim_end().ends_with(said), "{told}");
+    }
+    let listed = room
+        .dsh()
+        .args(["config", "preset", "list"])
+        .output()
+        .await
+        .expect("dsh runs");
+    assert_eq!(listed.status.code(), Some(0));
+}

@@ -81,6 +81,7 @@ impl Composer {
             None => Place::Unknown,
         };
         let mut plan = AgentPlan::new(session, self.model.clone(), self.scope.clone());
+        let mut parent = None;
         let (preset, setup, persona) = match role {
             Role::Lead(approver) => {
                 plan.approver = approver;
@@ -89,13 +90,14 @@ impl Composer {
                 (preset, Some(setup), None)
             }
             Role::Child(child) => {
-                let parent = self.known_of(&child.parent);
-                let preset = match &parent {
+                let known = self.known_of(&child.parent);
+                let preset = match &known {
                     Some(known) => Arc::clone(&known.preset),
                     None => self.preset_of(&plan.session).map_err(CreateError::Compose)?,
                 };
                 plan.within = child.parent.scope().clone();
-                plan.model = routed(parent.and_then(|known| known.model), &self.model, &child);
+                plan.model = routed(known.and_then(|known| known.model), &self.model, &child);
+                parent = Some(Arc::clone(&child.parent));
                 let instructions = child.instructions.into_iter();
                 plan.sections
                     .extend(instructions.map(|one| Section::new(one.name, one.order, one.text)));
@@ -111,6 +113,9 @@ impl Composer {
         plan.compose = Some(Box::new(move |agent| {
             Box::pin(async move {
                 composer.furnish(&agent, &furnished)?;
+                if let Some(parent) = parent {
+                    composer.tools.restrict_as(&agent, &parent)?;
+                }
                 match setup {
                     Some(setup) => setup(agent).await,
                     None => Ok(()),

@@ -10,7 +10,8 @@ use dsh_tool_subagent::ToolSubagentConfig;
 use serde::Deserialize;
 use toml::Table;
 
-use super::rows::{Row, check_id, rows};
+use super::profile::Profile;
+use super::rows::{Row, check_id, read_file, rows};
 use crate::config::{BASH, decode};
 use crate::error::{ConfigError, Fault};
 
@@ -200,6 +201,14 @@ impl Presets {
         Ok(path)
     }
 
+    /// Where a preset is written, for people.
+    pub(crate) fn origin(&self, id: &str) -> String {
+        match (shipped(id), &self.directory) {
+            (None, Some(directory)) => directory.join(format!("{id}.toml")).display().to_string(),
+            (Some(_), _) | (None, None) => format!("preset {id}"),
+        }
+    }
+
     fn text(&self, id: &str) -> Result<(String, String), PresetError> {
         check_id(id).map_err(PresetError::BadId)?;
         if let Some(text) = shipped(id) {
@@ -214,7 +223,7 @@ impl Presets {
             .as_ref()
             .ok_or_else(missing)?
             .join(format!("{id}.toml"));
-        match fs::read_to_string(&path) {
+        match read_file(&path) {
             Ok(text) => Ok((path.display().to_string(), text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing()),
             Err(error) => Err(ConfigError::Unreadable {
@@ -316,6 +325,31 @@ fn repeated(rows: &[ToolRow]) -> Vec<Fault> {
         names.push(name);
     }
     faults
+}
+
+impl Preset {
+    /// What rows that are switched on ask of providers of `profile` that cannot do it.
+    pub(crate) fn misfits(&self, profile: &Profile) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for row in self.rows.iter().filter(|row| !row.disabled) {
+            let ToolKind::Subagent(config) = &row.tool else {
+                continue;
+            };
+            let Some(can) = profile.capabilities(&config.provider) else {
+                continue;
+            };
+            if let Err(wrong) = config.suits(can) {
+                let key = format!("{TOOLS}.{}.config", row.id);
+                faults.extend(
+                    wrong
+                        .problems()
+                        .iter()
+                        .map(|problem| Fault::new(&key, problem.clone())),
+                );
+            }
+        }
+        faults
+    }
 }
 
 impl ToolKind {

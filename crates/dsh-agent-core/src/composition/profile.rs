@@ -1,13 +1,13 @@
 //! Profiles: who can be delegated to in this harness.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use dsh_scope::Scope;
+use dsh_subagent::Capabilities;
 
 use super::provider::{Means, ProviderKind};
-use super::rows::{Row, check_id, rows};
+use super::rows::{Row, check_id, read_file, rows};
 use crate::config::decode;
 use crate::error::{AssembleError, ConfigError, Fault};
 
@@ -89,7 +89,7 @@ impl Profile {
                 Err(missing(None))
             };
         };
-        let text = match fs::read_to_string(&path) {
+        let text = match read_file(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return if name == Self::DEFAULT {
@@ -126,6 +126,13 @@ impl Profile {
                 })?;
         }
         Ok(())
+    }
+
+    /// What the provider of this name can be asked for, if a row that is switched on mounts it.
+    pub(crate) fn capabilities(&self, provider: &str) -> Option<Capabilities> {
+        let mut rows = self.rows.iter().filter(|row| !row.disabled);
+        let row = rows.find(|row| row.kind.provider_name() == provider)?;
+        Some(row.kind.capabilities())
     }
 
     /// Whether somebody wrote that agents in this process are to be delegated to, so a model is needed.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dsh_agent::AgentFactory;
 use dsh_scope::Scope;
+use dsh_subagent::Capabilities;
 #[cfg(feature = "acp")]
 use dsh_subagent_acp::AcpConfig;
 #[cfg(feature = "claude-code")]
@@ -100,6 +101,19 @@ impl ProviderKind {
             Self::ClaudeCode(config) => &config.provider_name,
             #[cfg(feature = "acp")]
             Self::Acp(config) => &config.provider_name,
+        }
+    }
+
+    /// What tools can ask of it.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        match self {
+            Self::InProcess(..) => Capabilities::ALL,
+            #[cfg(feature = "codex")]
+            Self::Codex(_) => Capabilities::NONE,
+            #[cfg(feature = "claude-code")]
+            Self::ClaudeCode(_) => Capabilities::NONE,
+            #[cfg(feature = "acp")]
+            Self::Acp(_) => Capabilities::NONE,
         }
     }
 

@@ -1,5 +1,11 @@
 //! The rows of a profile or a preset: what is there, under which id, and whether it is switched on.
 
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -94,6 +100,27 @@ pub(crate) fn rows(list: &str, value: Option<Value>, faults: &mut Vec<Fault>) ->
         });
     }
     rows
+}
+
+/// The most bytes of a profile or a preset.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// Reads a file that a person wrote. Whatever else has its name (a pipe, a device) is none, and nobody waits for it.
+pub(crate) fn read_file(path: &Path) -> io::Result<String> {
+    // Opening a pipe waits for somebody who writes.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut text = String::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(io::Error::other("it has more than 1 MiB"));
+    }
+    Ok(text)
 }
 
 /// Ids are file names and keys: lowercase letters, digits and hyphens, and no hyphen in front.

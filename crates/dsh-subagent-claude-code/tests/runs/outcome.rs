@@ -213,3 +213,12 @@ async fn a_product_that_asks_and_does_not_listen_is_answered_only_so_often() {
     let answers: u32 = home.read("answers").trim().parse().expect("a number");
     assert!((64..3000).contains(&answers), "{answers}");
 }
+
+#[tokio::test]
+async fn what_it_left_running_may_hold_its_output_and_the_answer_comes_all_the_same() {
+    let home = Home::new();
+    let mut config = home.config("up; sleep 600 & success done; exit 0");
+    config.dispose_grace_ms = 200.0;
+    home.install(config).expect("a provider");
+    assert_eq!(home.result().await.text(), "done");
+}

@@ -185,3 +185,24 @@ async fn core46_what_is_no_tool_and_what_panics_runs_alone() {
     assert_eq!(concurrency("p"), Concurrency::Exclusive);
     assert_eq!(concurrency("none"), Concurrency::Exclusive);
 }
+
+#[tokio::test]
+async fn who_works_for_somebody_is_kept_from_what_that_one_is_kept_from() {
+    let home = Home::new();
+    for name in ["a", "b", "c"] {
+        home.share(name, "shared");
+    }
+    let (parent, child) = (home.agent("parent"), home.agent("child"));
+    home.tools
+        .restrict(parent.agent(), Restriction::Deny(set(&["a"])))
+        .expect("restricted");
+    home.tools
+        .restrict(parent.agent(), Restriction::Allow(set(&["a", "b"])))
+        .expect("restricted");
+    home.tools
+        .restrict_as(child.agent(), parent.agent())
+        .expect("restricted");
+    assert_eq!(home.names(child.agent()), ["b"]);
+    parent.dispose().await.expect("disposed");
+    assert_eq!(home.names(child.agent()), ["b"]);
+}
