@@ -113,7 +113,7 @@ impl Acp {
     fn directory(&self, parent: &Agent) -> Result<PathBuf, StartFailure> {
         let cwd = self.cwd.as_deref().or(parent.cwd());
         let remedy = "configure cwd, or delegate from a parent session that has one";
-        Ok(self.reports.directory(cwd, remedy, unable())?.to_owned())
+        Ok(self.reports.directory(cwd, remedy, &unable())?.to_owned())
     }
 }
 

@@ -44,7 +44,7 @@ impl SubagentProvider for ClaudeCode {
             return Err(self.aborted());
         }
         let remedy = "delegate from a parent session that has one";
-        let cwd = self.reports.directory(parent.cwd(), remedy, start_failure())?;
+        let cwd = self.reports.directory(parent.cwd(), remedy, &start_failure())?;
         let (product, conversation) = self.begin(cwd.to_owned(), &task, &token).await?;
         let (reports, stop, spoken) = (self.reports.clone(), token.clone(), Arc::clone(&conversation));
         let work = async move {

@@ -118,18 +118,13 @@ impl Codex {
     /// Where it works: where its parent does.
     fn directory(&self, parent: &Agent) -> Result<String, StartFailure> {
         let failure = failure(Stage::Initialize, Category::UNKNOWN);
-        let cwd = self.reports.directory(
-            parent.cwd(),
-            "delegate from a parent session that has one",
-            failure.clone(),
-        )?;
-        match cwd.to_str() {
-            Some(cwd) => Ok(cwd.to_owned()),
-            None => {
-                let cause = format!("the working directory must be UTF-8: {}", cwd.display());
-                Err(self.reports.start_failed(failure.caused_by(cause)))
-            }
-        }
+        let remedy = "delegate from a parent session that has one";
+        let cwd = self.reports.directory(parent.cwd(), remedy, &failure)?;
+        // It goes into a frame.
+        cwd.to_str().map(str::to_owned).ok_or_else(|| {
+            let why = format!("the working directory must be UTF-8: {}", cwd.display());
+            self.reports.not_spawned(&failure, why)
+        })
     }
 
     fn aborted(&self) -> StartFailure {

@@ -4,13 +4,14 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
+use dsh_agent::BoxError;
 use dsh_subagent::{Diagnostic, RunFault, RunResult, StartFailure, StopReason};
-use dsh_subprocess::{LeaderExit, SpawnError};
+use dsh_subprocess::LeaderExit;
 
 use crate::{Failure, ReleaseError, Subject};
 
-/// What one provider says of its failures. Models and people get its [line](Failure); what is behind that may hold what the
-/// product said, and is in the log at level debug alone.
+/// What one provider says of its failures. Models get the [line](Failure) of one, and so does the log, at level warn; what is
+/// behind it may hold what the product said, and is in the log at level debug alone.
 #[derive(Debug, Clone)]
 pub struct Reports {
     crate_name: &'static str,
@@ -43,13 +44,12 @@ impl Reports {
     ///
     /// # Errors
     ///
-    /// There is none, where `remedy` says what to do about it; or it is not absolute: then this `failure` is told, and the
-    /// directory only logged.
+    /// There is none, where `remedy` says what to do about it; or it is not absolute, which is this `failure`.
     pub fn directory<'a>(
         &self,
         cwd: Option<&'a Path>,
         remedy: &str,
-        failure: Failure,
+        failure: &Failure,
     ) -> Result<&'a Path, StartFailure> {
         let cwd =
             cwd.ok_or_else(|| self.refused(format_args!("no working directory for the child — {remedy}")))?;
@@ -60,13 +60,14 @@ impl Reports {
             "the working directory must be an absolute path: {}",
             cwd.display()
         );
-        Err(self.start_failed(failure.caused_by(cause)))
+        Err(self.not_spawned(failure, cause))
     }
 
-    /// No process was started. Why is the system's word, none of the product's: people are told it with the failure.
-    pub fn not_spawned(&self, failure: &Failure, error: SpawnError) -> StartFailure {
-        self.warn(format_args!("child start failed: {failure}: {error}"));
-        self.refused(failure).caused_by(error)
+    /// No process was started. Why is not the product's word, so the log has it with the failure.
+    pub fn not_spawned(&self, failure: &Failure, why: impl Into<BoxError>) -> StartFailure {
+        let why = why.into();
+        self.warn(format_args!("child start failed: {failure}: {why}"));
+        self.refused(failure).caused_by(why)
     }
 
     /// A start came to nothing.
@@ -123,6 +124,8 @@ impl Reports {
 
 #[cfg(test)]
 mod tests {
+    use dsh_testkit::LogCapture;
+
     use super::*;
 
     const ROBOT: Subject = Subject::Product("Robot");
@@ -153,5 +156,25 @@ mod tests {
             told.source().expect("what is behind it").to_string(),
             "SECRET_TOKEN"
         );
+    }
+
+    #[test]
+    fn s161_s201_a_directory_is_there_and_absolute_and_only_the_log_names_another() {
+        let logged = LogCapture::start();
+        let failure = Failure::new(ROBOT, "start", "unknown");
+        let directory = |cwd| reports().directory(cwd, "give it one", &failure);
+        assert_eq!(directory(Some(Path::new("/w"))).expect("it is one"), "/w");
+        assert_eq!(
+            directory(None).expect_err("none").to_string(),
+            "subagent-robot: no working directory for the child — give it one"
+        );
+        let relative = directory(Some(Path::new("private/secret"))).expect_err("not absolute");
+        let line = "Product subagent failure (product: Robot; stage: start; category: unknown)";
+        assert_eq!(relative.to_string(), format!("subagent-robot: {line}"));
+        let why = "the working directory must be an absolute path: private/secret";
+        assert_eq!(relative.source().expect("why").to_string(), why);
+        assert!(logged.contains(&format!(
+            "subagent-robot \"my-robot\": child start failed: {line}: {why}"
+        )));
     }
 }
