@@ -140,29 +140,17 @@ impl ToolSubagentConfig {
         {
             problems.push(error.to_string());
         }
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(ConfigError { problems })
-        }
+        ConfigError::unless_empty(problems)
     }
 
-    /// Whether a provider can do what every request asks of it.
+    /// Everything that every request would ask of a provider that cannot do it.
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] with one line per thing that it cannot.
+    /// A [`ConfigError`] with one line per thing.
     pub fn suits(&self, can: Capabilities) -> Result<(), ConfigError> {
         let provider = &self.provider;
-        let mut problems = Vec::new();
-        if let MaxDepth::Limit(_) = self.max_depth
-            && !can.depth_limit
-        {
-            problems.push(format!(
-                "tool-subagent: provider \"{provider}\" cannot enforce max_depth (no depthLimit capability) — set max_depth: \
-                 'provider-managed' to leave the recursion budget to the provider"
-            ));
-        }
+        let mut problems: Vec<String> = self.depth_misfit(can).into_iter().collect();
         let others = [
             (
                 "tool_filter",
@@ -179,10 +167,23 @@ impl ToolSubagentConfig {
                 ));
             }
         }
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(ConfigError { problems })
+        ConfigError::unless_empty(problems)
+    }
+
+    /// As [`suits`](Self::suits), for what keeps the tool from being mounted: a limit that nobody would keep. What else a
+    /// provider cannot do, the seam refuses call by call.
+    pub(crate) fn may_mount(&self, can: Capabilities) -> Result<(), ConfigError> {
+        ConfigError::unless_empty(self.depth_misfit(can).into_iter().collect())
+    }
+
+    fn depth_misfit(&self, can: Capabilities) -> Option<String> {
+        match self.max_depth {
+            MaxDepth::Limit(_) if !can.depth_limit => Some(format!(
+                "tool-subagent: provider \"{}\" cannot enforce max_depth (no depthLimit capability) — set max_depth: \
+                 'provider-managed' to leave the recursion budget to the provider",
+                self.provider
+            )),
+            MaxDepth::Limit(_) | MaxDepth::ProviderManaged => None,
         }
     }
 
@@ -206,6 +207,14 @@ impl ToolSubagentConfig {
 }
 
 impl ConfigError {
+    fn unless_empty(problems: Vec<String>) -> Result<(), Self> {
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(Self { problems })
+        }
+    }
+
     /// Each problem, as one line.
     pub fn problems(&self) -> &[String] {
         &self.problems

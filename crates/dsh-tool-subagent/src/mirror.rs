@@ -134,7 +134,7 @@ impl Mirror {
 
     /// Nothing for an agent that is gone.
     fn mount(&self, provider: ProviderInfo) -> Result<Option<EffectHandle>, InstallError> {
-        self.delegation.config.suits(provider.capabilities)?;
+        self.delegation.config.may_mount(provider.capabilities)?;
         let tool = Arc::new(SubagentTool::new(Arc::clone(&self.delegation), provider.context));
         let mounted = match &self.place {
             Place::Shared(scope) => Some(self.tools.register(scope, tool)?),
