@@ -149,7 +149,7 @@ async fn without_the_control_tools_a_background_call_starts_nothing_and_the_fore
     let task = json!({"description": "try", "prompt": "say hello", "run_in_background": true});
     let refused = server.call("subagent_codex", task).await;
     expect!["Error: background tasks unavailable: load dsh-tasks and dsh-tool-tasks"]
-        .assert_eq(&refused.text());
+        .assert_eq(refused.text());
     nothing_was_started(&server);
     let task = json!({"description": "try", "prompt": "say hello"});
     let failed = server.call("subagent_codex", task).await;

@@ -106,7 +106,10 @@ fn with_kind(EndedTask(ended): EndedTask) -> Option<(Ended, Kind)> {
     let parts = ended.id.parts().filter(|(_, ordinal)| *ordinal <= MAX_ORDINAL);
     let kind = parts.and_then(|(kind, _)| Kind::new(kind));
     if kind.is_none() {
-        tracing::warn!("a task of an earlier harness is left out: no registry gives the id {}", ended.id);
+        tracing::warn!(
+            "a task of an earlier harness is left out: no registry gives the id {}",
+            ended.id
+        );
     }
     Some((ended, kind?))
 }
