@@ -15,12 +15,7 @@ const LAYERS: [&[&str]; 11] = [
         "dsh-llm-scripted",
         "dsh-llm-openai",
     ],
-    &[
-        "dsh-tools",
-        "dsh-system-prompt",
-        "dsh-tasks",
-        "dsh-subagent",
-    ],
+    &["dsh-tools", "dsh-system-prompt", "dsh-tasks", "dsh-subagent"],
     &[
         "dsh-tool-tasks",
         "dsh-tool-bash",
