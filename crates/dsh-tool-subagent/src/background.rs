@@ -7,7 +7,7 @@ use dsh_tasks::{CancelRequest, Outcome, Work};
 use dsh_tools::bounded_result;
 
 use crate::finished::{Finished, finished};
-use crate::tool::MAX_ANSWER_BYTES;
+use crate::tool::MAX_SHOWN_BYTES;
 
 /// The kind of every task of this tool.
 pub(crate) const KIND: &str = "subagent";
@@ -65,7 +65,7 @@ pub(crate) fn outcome(Finished { result, disposed }: Finished) -> Outcome {
 }
 
 fn of_result(result: RunResult) -> (Outcome, Option<String>) {
-    let text = bounded_result(&result.text(), MAX_ANSWER_BYTES);
+    let text = bounded_result(&result.text(), MAX_SHOWN_BYTES);
     match &result.stop {
         StopReason::Completed => (Outcome::completed().output(text), None),
         StopReason::Aborted => (Outcome::killed(), None),

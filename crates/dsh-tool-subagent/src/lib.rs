@@ -16,7 +16,7 @@
 //!   reservation, so a refused task has started nothing, and the id comes without waiting for the start. The task ends
 //!   when the child was released. It is `killed` when the child was, `failed` when anything went wrong, a cleanup after a
 //!   kill included. A start whose answer is dropped is ended: nobody knows its id.
-//! - **Calls run side by side.**
+//! - **Calls run side by side.** Of an answer a model gets at most 64,000 bytes, wherever it ran.
 //! - **What is left out of the settings is not asked of the provider**, except for the limit of depth, which is 3.
 //!   A provider that cannot hold it is refused until the settings say `max_depth = "provider-managed"`.
 //!

@@ -18,7 +18,7 @@ use crate::config::ToolSubagentConfig;
 use crate::{card, foreground, wording};
 
 /// The most bytes that a model is shown of an answer: as many as of the output of a task at a time, by default.
-pub(crate) const MAX_ANSWER_BYTES: usize = 64_000;
+pub(crate) const MAX_SHOWN_BYTES: usize = 64_000;
 
 /// What a tool does, whoever its provider is at the moment.
 pub(crate) struct Delegation {
@@ -62,7 +62,7 @@ impl Tool for SubagentTool {
     }
 
     fn result_limit(&self, _args: &Value, _caller: Option<&Arc<Agent>>) -> Option<usize> {
-        Some(MAX_ANSWER_BYTES)
+        Some(MAX_SHOWN_BYTES)
     }
 
     fn present_call(&self, args: &Value) -> Option<CallCard> {

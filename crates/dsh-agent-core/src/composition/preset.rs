@@ -266,16 +266,17 @@ fn parse(id: &str, text: &str) -> Result<Preset, Vec<Fault>> {
 }
 
 fn tool_row(row: Row, faults: &mut Vec<Fault>) -> Option<ToolRow> {
+    let place = row.config_key(TOOLS);
     let tool = match row.name.as_str() {
         "bash" => {
-            decode::table::<Nothing>(&row.key(TOOLS, ""), row.config.clone(), faults)?;
+            decode::table::<Nothing>(&place, row.config, faults)?;
             ToolKind::Bash
         }
         "subagent" => {
-            let config: ToolSubagentConfig = decode::table(&row.key(TOOLS, ""), row.config.clone(), faults)?;
+            let config: ToolSubagentConfig = decode::table(&place, row.config, faults)?;
             if let Err(wrong) = config.validate() {
                 let problems = wrong.problems().iter();
-                faults.extend(problems.map(|problem| Fault::new(&row.key(TOOLS, ""), problem.clone())));
+                faults.extend(problems.map(|problem| Fault::new(&place, problem.clone())));
             }
             ToolKind::Subagent(Box::new(config))
         }

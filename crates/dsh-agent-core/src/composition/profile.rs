@@ -78,34 +78,29 @@ impl Profile {
     pub fn load(directory: Option<&Path>, name: &str) -> Result<Self, ProfileError> {
         check_id(name).map_err(ProfileError::BadName)?;
         let path = directory.map(|directory| directory.join(format!("{name}.toml")));
-        let missing = |file: Option<&Path>| ProfileError::NotFound {
-            name: name.to_owned(),
-            file: file.map_or_else(|| "(set DSH_HOME)".to_owned(), |file| file.display().to_string()),
+        let read = match &path {
+            Some(path) => read_file(path),
+            None => Err(io::ErrorKind::NotFound.into()),
         };
-        let Some(path) = path else {
-            return if name == Self::DEFAULT {
-                Ok(Self::base())
-            } else {
-                Err(missing(None))
-            };
-        };
-        let text = match read_file(&path) {
+        let shown = path.map_or_else(|| "(set DSH_HOME)".to_owned(), |path| path.display().to_string());
+        let text = match read {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return if name == Self::DEFAULT {
                     Ok(Self::base())
                 } else {
-                    Err(missing(Some(&path)))
+                    let (name, file) = (name.to_owned(), shown);
+                    Err(ProfileError::NotFound { name, file })
                 };
             }
             Err(error) => {
-                let reason = error.to_string();
+                let (path, reason) = (shown.into(), error.to_string());
                 return Err(ConfigError::Unreadable { path, reason }.into());
             }
         };
         parse(&text).map_err(|faults| {
             ConfigError::Faults {
-                origin: path.display().to_string(),
+                origin: shown,
                 faults,
             }
             .into()
@@ -173,7 +168,7 @@ fn parse(text: &str) -> Result<Profile, Vec<Fault>> {
 }
 
 fn provider_row(row: Row, faults: &mut Vec<Fault>) -> Option<ProviderRow> {
-    let place = row.key(PROVIDERS, "");
+    let place = row.config_key(PROVIDERS);
     let kind = ProviderKind::decode(&row.name, &place, row.config, faults);
     match kind {
         Ok(kind) => Some(ProviderRow {

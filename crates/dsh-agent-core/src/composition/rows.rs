@@ -36,13 +36,9 @@ struct Written {
 }
 
 impl Row {
-    /// Where a key of its configuration stands, for people.
-    pub(crate) fn key(&self, list: &str, key: &str) -> String {
-        let id = &self.id;
-        match key {
-            "" => format!("{list}.{id}.config"),
-            key => format!("{list}.{id}.config.{key}"),
-        }
+    /// Where its configuration stands, for people.
+    pub(crate) fn config_key(&self, list: &str) -> String {
+        format!("{list}.{}.config", self.id)
     }
 }
 
