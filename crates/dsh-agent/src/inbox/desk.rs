@@ -204,8 +204,11 @@ impl State {
         Some((trigger, messages))
     }
 
-    /// The messages for the next step of an open turn.
+    /// The messages for the next step of an open turn; none once the agent is being disposed, which keeps them.
     pub(crate) fn take_step(&mut self) -> Vec<Message> {
+        if self.desk.status == AgentStatus::Disposed {
+            return Vec::new();
+        }
         let messages = std::mem::take(&mut self.desk.next_step);
         self.desk.counted(&messages);
         messages
