@@ -21,6 +21,8 @@ pub(crate) enum Unit {
     Rate,
     /// Commands in a second.
     Commands,
+    /// How many times as much.
+    Times,
 }
 
 impl Spread {
@@ -49,6 +51,7 @@ impl Unit {
             Unit::Memory => scaled(value, 1024.0, &["B", "KiB", "MiB", "GiB"]),
             Unit::Rate => scaled(value, 1e3, &["B/s", "kB/s", "MB/s", "GB/s"]),
             Unit::Commands => scaled(value, 1e6, &["/s"]),
+            Unit::Times => scaled(value, 1e6, &["×"]),
         }
     }
 }

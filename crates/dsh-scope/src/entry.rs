@@ -14,8 +14,8 @@ pub(crate) struct Entry {
 }
 
 pub(crate) enum Work {
-    /// A disposer nobody has asked for yet.
-    Waiting(BoxFuture, EndGuard),
+    /// A disposer nobody has asked for yet. Boxed: most entries are tasks, which need no room for one.
+    Waiting(Box<(BoxFuture, EndGuard)>),
     /// A disposer in flight.
     Disposing,
     /// A spawned task.

@@ -81,7 +81,7 @@ impl Core {
         boxed: impl FnOnce(D) -> BoxFuture,
     ) -> Result<(Id, Ended), D> {
         self.insert(label, disposer, |disposer, guard| {
-            Work::Waiting(boxed(disposer), guard)
+            Work::Waiting(Box::new((boxed(disposer), guard)))
         })
     }
 
@@ -112,7 +112,10 @@ impl Core {
                 return;
             };
             match std::mem::replace(&mut entry.work, Work::Disposing) {
-                Work::Waiting(disposer, guard) => (entry.label.clone(), disposer, guard),
+                Work::Waiting(waiting) => {
+                    let (disposer, guard) = *waiting;
+                    (entry.label.clone(), disposer, guard)
+                }
                 taken => {
                     entry.work = taken;
                     return;
@@ -214,7 +217,7 @@ impl Drop for Core {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for entry in state.entries.values() {
             let what = match entry.work {
-                Work::Waiting(..) => "effect never disposed",
+                Work::Waiting(_) => "effect never disposed",
                 Work::Task => "task not awaited",
                 Work::Disposing => continue,
             };

@@ -82,8 +82,8 @@ impl<W: Clone> Ledger<W> {
         self.change(|table| table.settle(id, outcome, verdict, now))
     }
 
-    pub fn dispatched(&self, id: &TaskId, how: Dispatched) {
-        self.change(|table| table.dispatched(id, how));
+    pub fn dispatched(&self, id: &TaskId, how: Dispatched) -> bool {
+        self.change(|table| table.dispatched(id, how))
     }
 
     /// Opens a record to tell what it holds: if it has ended, the end is claimed.

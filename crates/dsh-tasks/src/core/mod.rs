@@ -61,13 +61,13 @@ impl Owner {
     }
 }
 
-/// What is to happen after a change, in this order.
+/// What is to happen after a change, in this order. Snapshots are boxed: most effects have none, and many may wait.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect<W> {
     /// Release who waits for this end.
     Settled {
         /// The record as it ended.
-        snapshot: TaskSnapshot,
+        snapshot: Box<TaskSnapshot>,
         /// What the shell keeps of it.
         work: W,
     },
@@ -76,7 +76,7 @@ pub enum Effect<W> {
     /// Call the done listeners.
     Done {
         /// The record as it ended.
-        snapshot: TaskSnapshot,
+        snapshot: Box<TaskSnapshot>,
         /// What the shell keeps of it.
         work: W,
     },

@@ -76,7 +76,7 @@ pub struct Record<W> {
     started_at: u64,
     stopping: bool,
     request: Option<CancelRequest>,
-    end: Option<End>,
+    end: Option<Box<End>>,
     /// Live claims: of the end (also of a wait for it), of a kill.
     end_claims: usize,
     kill_claims: usize,
@@ -194,14 +194,14 @@ impl<W> Record<W> {
             cause_told.and_then(|cause| cause_text(&cause, words)),
             Survivor::phrase(&outcome.survivors),
         ];
-        self.end = Some(End {
+        self.end = Some(Box::new(End {
             status: outcome.status,
             detail: joined(facts),
             output: outcome.output,
             survivors: outcome.survivors,
             finished_at: now.max(self.started_at),
             verdict,
-        });
+        }));
         true
     }
 

@@ -38,8 +38,8 @@ pub struct Table<W> {
     pub(super) reserved: HashMap<Bucket, u64>,
     /// How many live tasks each has.
     live: HashMap<Bucket, u64>,
-    /// In registration order.
-    records: BTreeMap<u64, Record<W>>,
+    /// In registration order. Boxed: a node of the tree has room for eleven, of which five are empty.
+    records: BTreeMap<u64, Box<Record<W>>>,
     index: HashMap<TaskId, u64>,
     views: Views,
     next: u64,
@@ -47,6 +47,8 @@ pub struct Table<W> {
     /// Unowned terminal records, oldest end first.
     ended_unowned: VecDeque<TaskId>,
     expired: HashMap<String, Ordinals>,
+    /// Whether there ever was a task of an earlier harness.
+    has_earlier: bool,
     effects: VecDeque<Effect<W>>,
 }
 
@@ -83,6 +85,7 @@ impl<W: Clone> Table<W> {
             counters: HashMap::new(),
             ended_unowned: VecDeque::new(),
             expired: HashMap::new(),
+            has_earlier: false,
             effects: VecDeque::new(),
         }
     }
@@ -106,7 +109,11 @@ impl<W: Clone> Table<W> {
         !self.effects.is_empty()
     }
 
-    pub fn insert(&mut self, owner: Option<Owner>, facts: Facts, work: W, now: u64) -> TaskId {
+    pub fn insert(&mut self, owner: Option<Owner>, mut facts: Facts, work: W, now: u64) -> TaskId {
+        if let Some((known, _)) = self.counters.get_key_value(&facts.kind) {
+            // All tasks of a kind share its name.
+            facts.kind = known.clone();
+        }
         let counter = self.counters.entry(facts.kind.clone()).or_default();
         *counter += 1;
         let id = TaskId::nth(&facts.kind, *counter);
@@ -138,6 +145,7 @@ impl<W: Clone> Table<W> {
             News::Old => record.was_told(),
             News::New => {}
         }
+        self.has_earlier = true;
         self.keep(record);
         self.announce(&key);
     }
@@ -146,7 +154,7 @@ impl<W: Clone> Table<W> {
         self.changed(&record.owner);
         self.index.insert(record.id.clone(), self.next);
         self.views.add(&record.owner, self.next);
-        self.records.insert(self.next, record);
+        self.records.insert(self.next, Box::new(record));
         self.next += 1;
     }
 
@@ -158,7 +166,8 @@ impl<W: Clone> Table<W> {
     ) -> Result<(&mut Record<W>, Standing), AccessError> {
         let vocabulary = self.limits.vocabulary;
         let id = id.clone();
-        let earlier = caller.and_then(|session| self.index.get(&earlier_key(&id, session)));
+        let earlier = caller.filter(|_| self.has_earlier);
+        let earlier = earlier.and_then(|session| self.index.get(&earlier_key(&id, session)));
         let Some(&at) = earlier.or_else(|| self.index.get(&id)) else {
             if self.is_expired(&id) {
                 return Err(AccessError::Expired { vocabulary, id });
@@ -173,7 +182,7 @@ impl<W: Clone> Table<W> {
                 known,
             });
         };
-        let record = self.records.get_mut(&at);
+        let record = self.records.get_mut(&at).map(Box::as_mut);
         let used = record.and_then(|record| {
             let standing = record.standing(caller)?;
             Some((record, standing))
@@ -183,23 +192,23 @@ impl<W: Clone> Table<W> {
 
     pub fn record(&mut self, id: &TaskId) -> Option<&mut Record<W>> {
         let at = self.index.get(id)?;
-        self.records.get_mut(at)
+        self.records.get_mut(at).map(Box::as_mut)
     }
 
     pub fn records(&self) -> impl Iterator<Item = &Record<W>> {
-        self.records.values()
+        self.records.values().map(Box::as_ref)
     }
 
     /// The caller's own, and nobody's.
     pub fn own(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
         let at = self.views.own(caller).into_iter();
-        at.filter_map(|at| self.records.get(&at))
+        at.filter_map(|at| self.records.get(&at).map(Box::as_ref))
     }
 
     /// All that the caller may use.
     pub fn reachable(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
         let at = self.views.reachable(caller).into_iter();
-        at.filter_map(|at| self.records.get(&at))
+        at.filter_map(|at| self.records.get(&at).map(Box::as_ref))
     }
 
     /// How much of its limit a bucket has used.
@@ -228,7 +237,7 @@ impl<W: Clone> Table<W> {
             return false;
         }
         let (work, owner) = (record.work.clone(), record.owner.clone());
-        let snapshot = record.snapshot();
+        let snapshot = Box::new(record.snapshot());
         self.ended(bucket_of(&owner));
         if owner.is_none() {
             self.ended_unowned.push_back(id.clone());
@@ -268,17 +277,19 @@ impl<W: Clone> Table<W> {
         if let Some(record) = self.record(id)
             && record.announce()
         {
-            let (snapshot, work) = (record.snapshot(), record.work.clone());
+            let (snapshot, work) = (Box::new(record.snapshot()), record.work.clone());
             self.effects.push_back(Effect::Done { snapshot, work });
         }
     }
 
-    /// The listeners of a done event were called, or have also ended.
-    pub fn dispatched(&mut self, id: &TaskId, how: Dispatched) {
-        if let Some(record) = self.record(id) {
+    /// The listeners of a done event were called, or have also ended; whether somebody has told the end meanwhile.
+    pub fn dispatched(&mut self, id: &TaskId, how: Dispatched) -> bool {
+        let told = self.record(id).is_some_and(|record| {
             record.set_dispatched(how);
-        }
+            record.is_told()
+        });
         self.evict();
+        told
     }
 
     /// Drops records. What the shell kept of them goes with an effect: its drop is foreign code.
@@ -290,7 +301,7 @@ impl<W: Clone> Table<W> {
     fn remove_at(&mut self, at: Vec<u64>) {
         let mut told: Vec<Option<SessionId>> = Vec::new();
         for at in at {
-            let Some(record) = self.records.remove(&at) else {
+            let Some(record) = self.records.remove(&at).map(|record| *record) else {
                 continue;
             };
             self.index.remove(&record.id);

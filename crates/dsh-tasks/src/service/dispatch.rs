@@ -72,11 +72,11 @@ pub(super) async fn run(shared: Arc<Shared>) {
 fn act(shared: &Arc<Shared>, effect: Effect<Kept>) {
     match effect {
         Effect::Settled { snapshot, work } => {
-            let snapshot = work.complete(snapshot);
-            work.ended.send_replace(Some(Box::new(snapshot)));
+            let snapshot = work.complete(*snapshot);
+            work.ended.come(snapshot);
         }
         Effect::Changed(owner) => tell_observers(shared, owner.as_ref()),
-        Effect::Done { snapshot, work } => done(shared, snapshot, &work),
+        Effect::Done { snapshot, work } => done(shared, *snapshot, &work),
         Effect::Dropped(work) => drop(work),
     }
 }
@@ -151,10 +151,7 @@ fn report(id: &TaskId, result: Result<Result<(), BoxError>, Panicked>) {
 
 /// No notice of this end will come any more. If somebody has told of it meanwhile, the inbox waits for none.
 fn over(shared: &Shared, id: &TaskId, kept: &Kept, key: &NoticeKey) {
-    shared.ledger.dispatched(id, Dispatched::Over);
-    let told = shared
-        .ledger
-        .look(|table| table.record(id).is_some_and(|record| record.is_told()));
+    let told = shared.ledger.dispatched(id, Dispatched::Over);
     if told && let Some(owner) = kept.owner() {
         owner.inbox().forget(key);
     }

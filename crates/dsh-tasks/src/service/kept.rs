@@ -1,13 +1,13 @@
 //! What the registry keeps of a task beside its record, and the clock.
 
 use std::{
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use dsh_agent::{Agent, NoticeKey};
 use dsh_scope::contain;
-use tokio::{sync::watch, time::Instant};
+use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     id::TaskId,
@@ -26,10 +26,20 @@ pub(super) struct TaskParts {
     registry: u64,
     /// The id of its record, where that is not the one it is called by.
     key: Option<TaskId>,
-    /// The terminal snapshot, for those who wait. Boxed: until it comes it costs nothing.
-    pub(super) ended: watch::Sender<Option<Box<TaskSnapshot>>>,
+    /// For those who wait.
+    pub(super) ended: Ended,
     /// Held while the output source is read.
     pub(super) reading: Mutex<()>,
+}
+
+/// The end of a task, for those who wait for it.
+///
+/// A semaphore that never has a permit: all that can happen to who waits for one is that it is closed. There is one for
+/// each task, and a `watch` would be a quarter of all that an idle task takes.
+pub(super) struct Ended {
+    closed: Semaphore,
+    /// Set before it is closed.
+    snapshot: OnceLock<Box<TaskSnapshot>>,
 }
 
 /// Wall-clock milliseconds that never go back.
@@ -45,7 +55,7 @@ impl TaskParts {
             owner: owner.map(Arc::downgrade),
             registry,
             key: None,
-            ended: watch::Sender::new(None),
+            ended: Ended::new(),
             reading: Mutex::new(()),
         })
     }
@@ -63,7 +73,7 @@ impl TaskParts {
             owner: Some(Arc::downgrade(owner)),
             registry,
             key: Some(key.clone()),
-            ended: watch::Sender::new(None),
+            ended: Ended::new(),
             reading: Mutex::new(()),
         })
     }
@@ -121,6 +131,33 @@ impl TaskParts {
             Ok(Err(error)) => Err(error.to_string()),
             Err(panicked) => Err(panicked.to_string()),
         }
+    }
+}
+
+impl Ended {
+    fn new() -> Self {
+        Self {
+            closed: Semaphore::new(0),
+            snapshot: OnceLock::new(),
+        }
+    }
+
+    /// Releases who waits, now and later. The first end counts.
+    pub(super) fn come(&self, snapshot: TaskSnapshot) {
+        // Set twice, it is the first one.
+        let _ = self.snapshot.set(Box::new(snapshot));
+        self.closed.close();
+    }
+
+    /// Waits for the end; dropping it ends only the wait.
+    pub(super) async fn wait(&self) {
+        // There are no permits: this is the error that it was closed.
+        let _ = self.closed.acquire().await;
+    }
+
+    /// How the task ended, if it has.
+    pub(super) fn snapshot(&self) -> Option<TaskSnapshot> {
+        self.snapshot.get().map(|snapshot| TaskSnapshot::clone(snapshot))
     }
 }
 

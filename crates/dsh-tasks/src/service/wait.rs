@@ -43,7 +43,7 @@ impl TaskRegistry {
         let why = woken(&kept, timeout_ms, token).await;
         let (snapshot, claim) = waiting.resolve();
         // A record that is gone was told to its waiters before it went.
-        let snapshot = snapshot.or_else(|| kept.ended.borrow().as_deref().cloned());
+        let snapshot = snapshot.or_else(|| kept.ended.snapshot());
         match snapshot {
             Some(snapshot) if snapshot.status.is_terminal() || why != Woken::Aborted => Ok(Waited {
                 snapshot: kept.complete(snapshot),
@@ -62,12 +62,10 @@ enum Woken {
 }
 
 async fn woken(kept: &Kept, timeout_ms: f64, token: &CancellationToken) -> Woken {
-    let mut ended = kept.ended.subscribe();
     let limit = Duration::try_from_secs_f64(timeout_ms / 1000.0).unwrap_or(Duration::MAX);
     tokio::select! {
         biased;
-        // The sender lives as long as the parts do.
-        _ = ended.wait_for(Option::is_some) => Woken::Ended,
+        () = kept.ended.wait() => Woken::Ended,
         () = token.cancelled() => Woken::Aborted,
         () = tokio::time::sleep(limit) => Woken::TimeIsUp,
     }
