@@ -34,13 +34,21 @@ pub(crate) struct Category {
 #[error("{0}")]
 pub(crate) struct Fault(pub(crate) String);
 
-/// The categories that Codex tells as a word.
-const WORDS: [&str; 11] = [
+/// The categories that Codex tells as a word, of every version that this was tried with.
+const WORDS: [&str; 19] = [
     CONTEXT_WINDOW,
     "sessionBudgetExceeded",
     "usageLimitExceeded",
+    "rateLimitExceeded",
+    "flexUnavailable",
     "serverOverloaded",
+    "modelNotFound",
+    "policyCapacityUnavailable",
+    "inferenceHookDenied",
     "cyberPolicy",
+    "bioPolicy",
+    "misalignmentPolicyViolation",
+    "tooManyDenials",
     "internalServerError",
     "unauthorized",
     "badRequest",

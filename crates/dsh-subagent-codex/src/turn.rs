@@ -100,7 +100,7 @@ impl Turn {
     }
 
     /// What was said so far.
-    pub(crate) fn output(&self) -> Option<&str> {
+    pub(crate) fn output(&self) -> Option<String> {
         match self.id {
             TurnId::Unconfirmed(_) => None,
             TurnId::Confirmed(_) => self.said.answer(),
@@ -202,7 +202,7 @@ impl Turn {
     fn completed(&mut self, turn: &Value) -> End {
         let unknown = |fault: &str| failed(Stage::Turn, Category::UNKNOWN, Fault(fault.to_owned()));
         let status = match (turn["status"].as_str(), self.said.answer()) {
-            (Some("completed"), Some(answer)) => return End::Answered(answer.to_owned()),
+            (Some("completed"), Some(answer)) => return End::Answered(answer),
             (Some("completed"), None) => return unknown("Codex completed without a final answer"),
             (Some(status @ ("failed" | "interrupted")), _) => status,
             (Some(_) | None, _) => return unknown("invalid terminal turn status"),

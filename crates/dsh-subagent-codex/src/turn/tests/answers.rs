@@ -61,13 +61,61 @@ fn s164_without_a_final_answer_it_is_the_last_message_without_a_phase() {
 }
 
 #[test]
+fn an_answer_in_parts_is_all_of_them_and_its_end() {
+    let part = |text: &str| item(message(json!("partial_answer"), text));
+    let unphased = |text: &str| item(message(Value::Null, text));
+    let cases = [
+        (
+            vec![part("one"), part("two"), final_answer("three")],
+            "one\n\ntwo\n\nthree",
+        ),
+        (
+            vec![part("one"), final_answer("two"), final_answer("three")],
+            "one\n\nthree",
+        ),
+        (vec![part("one"), part(" \n"), part("two")], "one\n\ntwo"),
+        (vec![part("one"), final_answer("")], "one"),
+        (
+            vec![unphased("I look."), part("one"), unphased("two")],
+            "one\n\ntwo",
+        ),
+        (vec![unphased("I look."), part("one")], "one"),
+    ];
+    for (said, answer) in cases {
+        let mut played = Played::confirmed();
+        for message in said {
+            played.hear(message);
+        }
+        played.hear(completed());
+        assert_eq!(played.answer().as_deref(), Some(answer));
+    }
+
+    let half = "x".repeat(MAX_ANSWER_BYTES / 2 + 1);
+    let mut played = Played::confirmed();
+    played
+        .hear(part(&half))
+        .hear(final_answer(&half))
+        .hear(completed());
+    assert_eq!(played.failure().0, line("turn", "answer-too-long"));
+    assert_eq!(played.turn.output(), Some(half));
+}
+
+#[test]
 fn s165_every_word_is_its_own_category_and_only_a_full_context_is_max_tokens() {
     for word in [
         "contextWindowExceeded",
         "sessionBudgetExceeded",
         "usageLimitExceeded",
+        "rateLimitExceeded",
+        "flexUnavailable",
         "serverOverloaded",
+        "modelNotFound",
+        "policyCapacityUnavailable",
+        "inferenceHookDenied",
         "cyberPolicy",
+        "bioPolicy",
+        "misalignmentPolicyViolation",
+        "tooManyDenials",
         "internalServerError",
         "unauthorized",
         "badRequest",
@@ -89,7 +137,7 @@ fn s165_every_word_is_its_own_category_and_only_a_full_context_is_max_tokens() {
             _ => StopReason::Error,
         };
         assert_eq!(stop, expected, "{word}");
-        assert_eq!(played.turn.output(), Some("so far"));
+        assert_eq!(played.turn.output().as_deref(), Some("so far"));
     }
 }
 
@@ -114,9 +162,9 @@ fn an_answer_that_is_too_long_is_none() {
         .hear(final_answer("so far"))
         .hear(final_answer(&"x".repeat(MAX_ANSWER_BYTES + 1)))
         .hear(completed());
-    let fault = format!("an agent message of {} bytes", MAX_ANSWER_BYTES + 1);
+    let fault = format!("an answer of {} bytes", MAX_ANSWER_BYTES + 1);
     assert_eq!(played.failure(), (line("turn", "answer-too-long"), fault));
-    assert_eq!(played.turn.output(), Some("so far"));
+    assert_eq!(played.turn.output().as_deref(), Some("so far"));
 
     let mut played = Played::confirmed();
     let longest = "x".repeat(MAX_ANSWER_BYTES);
