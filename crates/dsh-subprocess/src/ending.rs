@@ -4,6 +4,8 @@
 //! surely theirs, and to processes by a descriptor. Each group is within a session that some member opened, so
 //! all of it is ours; the caller's own group is never signalled.
 
+mod outside;
+
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,7 @@ use rustix::process::{
     Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, kill_process_group, setrlimit,
 };
 
+pub(crate) use self::outside::{Outcome, Outside};
 use crate::cgroup::Cgroup;
 use crate::facts::Member;
 use crate::members::{Seen, group_of, own_children, walk};
@@ -60,7 +63,7 @@ pub(crate) fn term(leader: Pid, state: Leader) {
         let _ = kill_process_group(leader, Signal::TERM);
         let _ = kill_process_group(leader, Signal::CONT);
     }
-    let told_as_group = |member: &Seen| pinned && member.group == group;
+    let told_as_group = |member: &Seen| pinned && member.status.group == group;
     let mut told = HashSet::new();
     let mut tell = |member: &Seen| {
         if !told_as_group(member) && told.insert(member.pid) {

@@ -18,7 +18,11 @@
 //! 4. Neither of the two waits for anybody but in its own poll, and a guard until its leader runs; both have every
 //!    signal blocked and read them from a descriptor, and neither has an environment or arguments that tell anything.
 //! 5. A guard serves one command at a time, and another one only if nothing was done to it (see `serve`).
+//! 6. When this program is gone, each guard that waits stands by until all others have done what they have to (see
+//!    `deputy`).
 
+#[cfg(target_os = "linux")]
+mod deputy;
 #[cfg(target_os = "linux")]
 mod inherited;
 #[cfg(target_os = "linux")]

@@ -11,11 +11,11 @@
 // A start: the order, and who gets it.
 mod message;
 mod pool;
+mod ready;
 mod start;
 
 // What is heard and done after that.
 mod child;
-mod outside;
 mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use self::pool::{Pool, Ready};
+use self::pool::Pool;
+use self::ready::Ready;
 pub(crate) use self::start::Guards;
 use crate::cgroup::Room;
 use crate::facts::Member;

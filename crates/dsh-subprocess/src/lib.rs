@@ -30,10 +30,11 @@
 //! then once every member outside of it. When this program is killed, every guard sees that and ends its tree: TERM, half
 //! a second, KILL. When a command kills its guard, the guard's parent, the supervisor, ends the rest of the tree and tells so
 //! ([`LeaderExit::GuardLost`], [`Proof::Supervisor`]); when it stops it, the supervisor lets it go on, and when it stops both, this
-//! program does, or the kernel when this program is killed. Only a command that kills the supervisor and kills or stops
-//! its guard can escape: with both killed the end says [`Proof::NotProven`], and with a stopped guard the command outlives
-//! this program if that is killed. The guards hold no
-//! environment and no arguments of a command where others could read them.
+//! program does, or the kernel when this program is killed. Where it keeps both from running after that, the guards that
+//! wait for other commands end it. Only a command that kills the supervisor and kills its guard can escape
+//! ([`Proof::NotProven`]); one that kills the supervisor and keeps its guard from running, or keeps all guards and the
+//! supervisor from that, outlives this program if that is killed. The guards hold no environment and no arguments of a
+//! command where others could read them.
 //!
 //! # In a cgroup
 //!

@@ -21,8 +21,8 @@ use crate::wait::is_readable;
 /// A member that had not exited when it was met.
 pub(crate) struct Seen {
     pub(crate) pid: Pid,
-    /// The process group it was in.
-    pub(crate) group: i32,
+    /// What was read of it.
+    pub(crate) status: Status,
     process: OwnedFd,
 }
 
@@ -34,12 +34,9 @@ impl Seen {
 
     fn child_of(pid: Pid, parent: Pid) -> Option<Seen> {
         let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        let Status { parent: found, group } = status(pid)?;
-        (found == parent.as_raw_nonzero().get() && !has_exited(&process)).then_some(Seen {
-            pid,
-            group,
-            process,
-        })
+        let status = status(pid)?;
+        let is_child = status.parent == parent.as_raw_nonzero().get();
+        (is_child && !has_exited(&process)).then_some(Seen { pid, status, process })
     }
 }
 

@@ -144,6 +144,26 @@ pub(crate) fn has_unread(socket: BorrowedFd<'_>) -> bool {
     asked == 0 && bytes > 0
 }
 
+/// Has the kernel let this process go on (SIGCONT) whenever something comes over a socket, and when its other end goes: also
+/// while this process is stopped.
+#[cfg(target_os = "linux")]
+pub(crate) fn go_on_with(socket: BorrowedFd<'_>) -> io::Result<()> {
+    /// The same number on every architecture; `libc` does not have it everywhere.
+    const F_SETSIG: c_int = 10;
+    let socket = socket.as_raw_fd();
+    // SAFETY: the calls take numbers, and change what the kernel keeps of an open descriptor.
+    let done = unsafe {
+        libc::fcntl(socket, libc::F_SETOWN, libc::getpid()) == 0
+            && libc::fcntl(socket, F_SETSIG, libc::SIGCONT) == 0
+            && libc::fcntl(socket, libc::F_SETFL, libc::O_ASYNC) == 0
+    };
+    if done {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Whether exit statuses of children are kept for us: not so if SIGCHLD is ignored.
 pub(crate) fn exit_statuses_are_kept() -> bool {
     disposition(libc::SIGCHLD).is_none_or(|action| {

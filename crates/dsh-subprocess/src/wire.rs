@@ -45,6 +45,8 @@ pub(crate) enum Order {
     RunFromFile,
     /// End the tree: TERM now, KILL after the grace, if at any time.
     Kill { grace: Option<Duration> },
+    /// To a guard that waits: there will be no other order. The end of the socket without that is the end of the harness.
+    Go,
 }
 
 /// What a guard starts.
@@ -161,6 +163,7 @@ impl Order {
                 .done(),
             Order::RunFromFile => Writer::tagged(1).done(),
             Order::Kill { grace } => Writer::tagged(2).duration(*grace).done(),
+            Order::Go => Writer::tagged(3).done(),
         }
     }
 
@@ -185,6 +188,7 @@ impl Order {
             2 => Some(Order::Kill {
                 grace: reader.duration()?,
             }),
+            3 => Some(Order::Go),
             _ => None,
         }
     }

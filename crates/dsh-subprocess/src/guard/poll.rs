@@ -32,6 +32,8 @@ impl Children {
         while let Ok(Some(signal)) = self.0.read_signal() {
             signalled = signalled.max(match signal.ssi_signo.cast_signed() {
                 libc::SIGCHLD | libc::SIGUSR1 => Signalled::No,
+                // From the kernel, because something came over the socket. Nobody else can say so.
+                libc::SIGCONT if signal.ssi_code > 0 => Signalled::No,
                 libc::SIGCONT => Signalled::ToGoOn,
                 _ => Signalled::Yes,
             });

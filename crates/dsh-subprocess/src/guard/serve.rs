@@ -13,12 +13,14 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, wait};
 
+use super::deputy::Deputy;
 use super::inherited::Birthright;
 use super::poll::{Children, Signalled};
-use super::start::{Running, await_order, start};
+use super::start::{Running, Told, await_order, start};
 use crate::cgroup::{Cgroup, Population, hits};
 use crate::ending::{Below, Killing, Leader, term};
 use crate::pace::Pace;
+use crate::sys;
 use crate::wire::{After, Limited, Order, Received, Report, Stage, await_something, receive};
 
 /// How long a tree has between TERM and KILL when the harness is gone.
@@ -27,7 +29,9 @@ const ORPHANED_GRACE: Duration = Duration::from_millis(500);
 const ASK: Pace = Pace::new(Duration::from_micros(100), Duration::from_millis(20));
 
 /// Serves commands, one after the other. Returns when there will be no other one, and no tree is left.
-pub(super) fn serve(socket: OwnedFd, birthright: &Birthright) -> Result<(), Errno> {
+pub(super) fn serve(socket: OwnedFd, birthright: &Birthright, deputy: Deputy) -> Result<(), Errno> {
+    // A command can stop this process and end the supervisor, which would let it go on when the harness is gone.
+    let _ = sys::go_on_with(socket.as_fd());
     let children = Children::new().map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
     let mut harness = Harness(Some(socket));
     let mut after = After::Waits;
@@ -44,8 +48,12 @@ pub(super) fn serve(socket: OwnedFd, birthright: &Birthright) -> Result<(), Errn
             return Ok(());
         }
         let order = match await_order(socket) {
-            Ok(Some(order)) => order,
-            Ok(None) => return Ok(()),
+            Ok(Told::Run(order)) => order,
+            Ok(Told::Go) => return Ok(()),
+            Ok(Told::End) => {
+                deputy.stand_by(&children);
+                return Ok(());
+            }
             Err(errno) => {
                 let (stage, errno) = (Stage::Order, errno.raw_os_error());
                 harness.tell(&Report::NotStarted { stage, errno });

@@ -35,14 +35,25 @@ pub(super) struct Running {
     pub(super) cgroup: Option<Cgroup>,
 }
 
-/// Takes an order that is there. `None` when the harness goes, or says something else.
-pub(super) fn await_order(socket: &OwnedFd) -> Result<Option<Attached>, Errno> {
-    let Received::Message(mut message, mut descriptors) = receive(socket)? else {
-        return Ok(None);
+/// What a guard that waits is told.
+pub(super) enum Told {
+    Run(Attached),
+    /// To go; or something that makes no sense.
+    Go,
+    /// Nothing any more: the harness is gone.
+    End,
+}
+
+/// Takes an order that is there.
+pub(super) fn await_order(socket: &OwnedFd) -> Result<Told, Errno> {
+    let (mut message, mut descriptors) = match receive(socket)? {
+        Received::Message(message, descriptors) => (message, descriptors),
+        Received::End => return Ok(Told::End),
+        Received::Nothing => return Ok(Told::Go),
     };
     if let Some(Order::RunFromFile) = Order::decode(&message) {
         let Some(file) = descriptors.pop() else {
-            return Ok(None);
+            return Ok(Told::Go);
         };
         message = Vec::new();
         let read = File::from(file).read_to_end(&mut message);
@@ -51,18 +62,18 @@ pub(super) fn await_order(socket: &OwnedFd) -> Result<Option<Attached>, Errno> {
     let decoded = Order::decode(&message);
     overwrite(message);
     let Some(Order::Run(run)) = decoded else {
-        return Ok(None);
+        return Ok(Told::Go);
     };
     let mut descriptors = descriptors.into_iter();
     let mut next = || descriptors.next();
     let (Some(stdin), Some(stdout), Some(stderr), Some(directory)) = (next(), next(), next(), next()) else {
-        return Ok(None);
+        return Ok(Told::Go);
     };
     let script = match run.script {
         Script::Attached => next(),
         Script::None => None,
     };
-    Ok(Some(Attached {
+    Ok(Told::Run(Attached {
         run,
         stdio: [stdin, stdout, stderr],
         directory,

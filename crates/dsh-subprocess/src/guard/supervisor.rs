@@ -17,12 +17,13 @@ use rustix::process::{
     set_parent_process_death_signal, setsid, wait,
 };
 
+use super::deputy::Deputy;
 use super::inherited::Birthright;
 use super::poll::Children;
 use super::serve::serve;
 use crate::cgroup::Home;
 use crate::ending::{Below, Killing};
-use crate::members::keep_own_list;
+use crate::members::{children, keep_own_list};
 use crate::sys;
 use crate::sys::fork::{self, Forked, fork_clone_child};
 use crate::wire::{Offer, Order, Received, Report, pair, receive, send};
@@ -45,7 +46,10 @@ pub(super) fn run(main: OwnedFd) -> ! {
     };
     let _ = rustix::thread::set_name(c"dsh-supervisor");
     keep_own_list();
-    let program = getppid();
+    let deputy = Deputy {
+        supervisor: getpid(),
+        program: getppid(),
+    };
     go_on_when_parent_ends();
     let subreaper = set_child_subreaper(Some(getpid()));
     let (Ok(()), Ok(children)) = (subreaper, Children::new()) else {
@@ -59,7 +63,7 @@ pub(super) fn run(main: OwnedFd) -> ! {
         killing: None,
         home: None,
         birthright: Birthright::of_this_process(),
-        program,
+        deputy,
         program_gone: None,
     }
     .run();
@@ -77,9 +81,9 @@ struct Supervisor {
     home: Option<Home>,
     /// What guards are to be born with.
     birthright: Birthright,
-    /// The program that started this process.
-    program: Option<Pid>,
-    /// When it was seen to be gone.
+    /// Who this process is, and the program that started it.
+    deputy: Deputy,
+    /// When that was seen to be gone.
     program_gone: Option<Instant>,
 }
 
@@ -137,6 +141,9 @@ impl Supervisor {
                 let _ = self.home.map(|home| home.remove());
                 return;
             }
+            if self.main.is_none() && orphans == Orphans::None && self.busy().is_empty() {
+                self.send_away();
+            }
             let next = [next, self.give_up_on_guards()].into_iter().flatten().min();
             let main = self.main.as_ref().map(AsFd::as_fd);
             self.children.sleep(&[main], next);
@@ -147,7 +154,7 @@ impl Supervisor {
     ///
     /// The death of the program wakes this process up: as the end of its socket, and as the signal that it asked for.
     fn give_up_on_guards(&mut self) -> Option<Instant> {
-        if self.main.is_some() || self.guards.is_empty() || getppid() == self.program {
+        if self.main.is_some() || self.guards.is_empty() || getppid() == self.deputy.program {
             return None;
         }
         let now = Instant::now();
@@ -155,11 +162,29 @@ impl Supervisor {
         if now < until {
             return Some(until);
         }
-        for guard in self.guards.keys() {
+        // Those that only stand by may be needed yet.
+        let mut late = self.busy();
+        if late.is_empty() {
+            late = self.guards.keys().copied().collect();
+        }
+        for guard in late {
             // A child that was not waited for, so it is this one.
-            let _ = kill_process(*guard, Signal::KILL);
+            let _ = kill_process(guard, Signal::KILL);
         }
         Some(now + ORPHANED_BOUND)
+    }
+
+    /// The guards that have somebody to end.
+    fn busy(&self) -> Vec<Pid> {
+        let guards = self.guards.keys().copied();
+        guards.filter(|guard| !children(*guard).is_empty()).collect()
+    }
+
+    /// Has all guards go that have nobody to end. One that is about to have somebody goes later.
+    fn send_away(&self) {
+        for guard in self.guards.keys() {
+            let _ = kill_process(*guard, Signal::TERM);
+        }
     }
 
     fn read_requests(&mut self) {
@@ -198,7 +223,7 @@ impl Supervisor {
     fn make_guard(&mut self) -> Result<(Pid, OwnedFd, OwnedFd), i32> {
         let (socket, guard_socket) = pair().map_err(Errno::raw_os_error)?;
         match fork_clone_child().map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))? {
-            Forked::Child => become_guard(guard_socket, &self.birthright),
+            Forked::Child => become_guard(guard_socket, &self.birthright, self.deputy),
             Forked::Parent { child, process } => {
                 let guard = Guard {
                     socket: guard_socket,
@@ -289,7 +314,7 @@ fn go_on_when_parent_ends() {
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
 }
 
-fn become_guard(socket: OwnedFd, birthright: &Birthright) -> ! {
+fn become_guard(socket: OwnedFd, birthright: &Birthright, deputy: Deputy) -> ! {
     // Nothing of the supervisor may run on here, not even while a panic unwinds.
     let served = catch_unwind(AssertUnwindSafe(|| {
         setsid()?;
@@ -299,7 +324,7 @@ fn become_guard(socket: OwnedFd, birthright: &Birthright) -> ! {
         let socket = fork::keep_only(socket)
             .map_err(|error| Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO)))?;
         keep_own_list();
-        serve(socket, &birthright.of_fork())
+        serve(socket, &birthright.of_fork(), deputy)
     }));
     fork::exit(if matches!(served, Ok(Ok(()))) { 0 } else { 1 })
 }

@@ -22,9 +22,10 @@ use rustix::process::{
 };
 
 use super::child::Child;
+use super::ready::Ready;
 use crate::cgroup::{Base, Home, Rooms};
 use crate::error::SpawnError;
-use crate::members::{Seen, has_exited, walk_below};
+use crate::members::has_exited;
 use crate::prepare::above_stdio;
 use crate::wait::is_readable;
 use crate::wire::{Offer, Received, pair, receive, send};
@@ -57,44 +58,6 @@ pub(crate) struct Pool {
     /// Whether no other guard is asked of it: it makes none any more, or says nothing. It may be there for a while.
     given_up: AtomicBool,
     rooms: Option<Arc<Rooms>>,
-}
-
-/// A guard that waits for its order, or has got it.
-#[derive(Debug)]
-pub(crate) struct Ready {
-    pub(crate) guard: Pid,
-    pub(crate) socket: OwnedFd,
-    pub(crate) process: OwnedFd,
-}
-
-impl Ready {
-    /// Lets it go on if it was stopped.
-    pub(crate) fn go_on(&self) {
-        self.signal(Signal::CONT);
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        let _ = pidfd_send_signal(&self.process, signal);
-    }
-
-    pub(crate) fn has_exited(&self) -> bool {
-        has_exited(&self.process)
-    }
-
-    /// Calls `visit` for everybody below it, as long as it lives.
-    pub(crate) fn walk(&self, visit: &mut dyn FnMut(Seen)) {
-        walk_below(self.guard, &self.process, visit);
-    }
-}
-
-impl Drop for Ready {
-    /// A guard that lost its supervisor is a child of this program where that is the first process of a pid namespace (of a
-    /// container), or a subreaper. Nobody else would reap it.
-    fn drop(&mut self) {
-        if let (Some(orphan), Ok(keeper)) = (Child::adopted(&self.process), keeper::get()) {
-            keeper.watch(Box::new(orphan));
-        }
-    }
 }
 
 /// Why there is no guard.
@@ -297,10 +260,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Those on their way from a supervisor that is gone may be our children.
-        if self.is_lost() {
-            let _ = self.take_in();
-        }
+        // Those on their way are to hear that they can go, and those of a supervisor that is gone may be our children.
+        let _ = self.take_in();
     }
 }
 

@@ -12,7 +12,8 @@ use rustix::process::{Pid, Signal};
 
 use super::Guarded;
 use super::message::{Message, script_file};
-use super::pool::{NoGuard, Pool, Ready, failed, wait_for};
+use super::pool::{NoGuard, Pool, failed, wait_for};
+use super::ready::Ready;
 use super::watch::Line;
 use crate::cgroup::{Base, Home, Room, impose, prepare_base, prepare_home};
 use crate::error::{SpawnError, is_shortage};

@@ -1,9 +1,9 @@
 //! One guarded tree: what its guard tells, and what to do when it tells nothing.
 //!
 //! A guard that was told to end its tree and is silent was stopped, or worse. First it is told to go on, and its
-//! supervisor too. When it is silent long after it would have named survivors, the tree is ended from here (see
-//! `outside`). Its supervisor has the last word; if that is gone as well, the end is not proven. A guard that not even a
-//! KILL ends (it is frozen, or hangs in the kernel) is named as the one who is left.
+//! supervisor too. When it is silent long after it would have named survivors, the tree is ended from here: everybody
+//! below the guard is killed, and then the guard. Its supervisor has the last word; if that is gone as well, the end is
+//! not proven. A guard that not even a KILL ends (it is frozen, or hangs in the kernel) is named as the one who is left.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -13,10 +13,9 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
 use super::Guarded;
-use super::outside::{Outcome, Outside};
-use super::pool::Ready;
+use super::ready::Ready;
 use crate::cgroup::{Hits, Population, Room};
-use crate::ending::Killing;
+use crate::ending::{Killing, Outcome, Outside};
 use crate::facts::{LeaderExit, Member, Proof, TreeEnd};
 use crate::feed::{Fed, Feed};
 use crate::keeper::{Progress, Watched};

@@ -75,14 +75,29 @@ pub(crate) fn describe(pid: Pid) -> Member {
 /// Whose child a process is, and in which group. `None` when it is gone.
 pub(crate) fn status(pid: Pid) -> Option<Status> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let Stat { parent, group, .. } = Stat::parse(&stat)?;
-    Some(Status { parent, group })
+    let Stat {
+        state,
+        parent,
+        group,
+        told_by,
+        ..
+    } = Stat::parse(&stat)?;
+    Some(Status {
+        parent,
+        group,
+        stands_still: matches!(state, b'T' | b't'),
+        told_by,
+    })
 }
 
 /// What [`status`] tells.
 pub(crate) struct Status {
     pub(crate) parent: i32,
     pub(crate) group: i32,
+    /// Whether a signal or a debugger has stopped it.
+    pub(crate) stands_still: bool,
+    /// The signal that tells its parent of its end. An orphan has SIGCHLD, whatever it was made with.
+    pub(crate) told_by: i32,
 }
 
 /// The number given out last in our pid namespace, which also numbers what is created in those below it.
@@ -139,6 +154,7 @@ struct Stat<'a> {
     parent: i32,
     group: i32,
     threads: u32,
+    told_by: i32,
 }
 
 impl Stat<'_> {
@@ -155,12 +171,14 @@ impl Stat<'_> {
         let parent = number(fields.next()?)?;
         let group = number(fields.next()?)?;
         let threads = number(fields.nth(14)?)?;
+        let told_by = number(fields.nth(17)?)?;
         Some(Stat {
             name,
             state,
             parent,
             group,
             threads,
+            told_by,
         })
     }
 

@@ -21,6 +21,7 @@ mod end;
 mod escape;
 mod frozen;
 mod harness;
+mod held;
 mod hung;
 mod idle;
 mod immovable;

@@ -2,7 +2,8 @@ use super::*;
 
 #[test]
 fn a_name_with_parentheses_and_spaces_hides_no_field() {
-    let line = b"42 (a) Z (b) R 1 42 43 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 99 100";
+    let line = b"42 (a) Z (b) R 1 42 43 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 99 100 \
+                 1 2 3 4 5 6 7 8 9 10 11 12 13 14 10 1 0";
     assert_eq!(
         Stat::parse(line),
         Some(Stat {
@@ -10,7 +11,8 @@ fn a_name_with_parentheses_and_spaces_hides_no_field() {
             state: b'R',
             parent: 1,
             group: 42,
-            threads: 3
+            threads: 3,
+            told_by: 10,
         })
     );
 }
@@ -23,6 +25,7 @@ fn a_zombie_is_gone_unless_other_threads_run_on() {
         parent: 1,
         group: 1,
         threads,
+        told_by: 17,
     };
     assert!(!stat(b'Z', 1).is_alive());
     assert!(!stat(b'X', 0).is_alive());

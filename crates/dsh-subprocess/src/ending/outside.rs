@@ -1,27 +1,22 @@
-//! The end of a tree whose guard does not answer, from here.
-//!
-//! The guard is stopped, so that it reaps nobody meanwhile unless its supervisor lets it go on, and everybody below it is
-//! killed until nobody but zombies is seen for a while; then the guard is killed, too. Its supervisor has the last word.
+//! The end of those whom somebody else should have ended, and does not: they are killed until nobody but zombies is seen
+//! for a while.
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal};
-
-use super::pool::Ready;
-use crate::ending::{Doomed, Killing};
+use super::{Doomed, Killing};
 use crate::facts::Member;
 
 /// How long nobody must be seen. A look may miss who is just being born.
 const CALM: Duration = Duration::from_millis(50);
 
 /// A tree that is ended from outside.
-pub(super) struct Outside {
+pub(crate) struct Outside {
     killing: Killing,
     calm_since: Option<Instant>,
 }
 
 /// What came of a step.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// Somebody was seen not long ago: again at this time. Those who resist are named, once.
     Going {
         again_at: Instant,
@@ -32,7 +27,7 @@ pub(super) enum Outcome {
 }
 
 impl Outside {
-    pub(super) fn from(now: Instant) -> Outside {
+    pub(crate) fn from(now: Instant) -> Outside {
         Outside {
             killing: Killing::from(now),
             calm_since: None,
@@ -40,7 +35,7 @@ impl Outside {
     }
 
     /// Kills, if it is time. After `bound` names who is left.
-    pub(super) fn step(&mut self, now: Instant, bound: Duration, doomed: &dyn Doomed) -> Outcome {
+    pub(crate) fn step(&mut self, now: Instant, bound: Duration, doomed: &dyn Doomed) -> Outcome {
         let mut survivors = None;
         if now >= self.killing.again_at() {
             survivors = self.killing.step(now, bound, doomed);
@@ -57,23 +52,11 @@ impl Outside {
     }
 }
 
-/// When its guard is gone nobody is seen, and its orphans are the supervisor's.
-impl Doomed for Ready {
-    fn kill(&self) {
-        self.signal(Signal::STOP);
-        self.walk(&mut |member| member.signal(Signal::KILL));
-    }
-
-    fn left(&self) -> Vec<Pid> {
-        let mut left = Vec::new();
-        self.walk(&mut |member| left.push(member.pid));
-        left
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+
+    use rustix::process::Pid;
 
     use super::*;
 
