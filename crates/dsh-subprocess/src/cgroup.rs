@@ -15,12 +15,14 @@
 //! 2. The leader is born in it (`clone3`). No process is ever moved.
 //! 3. This program makes it, and removes it when the tree is over. The home is removed by this program when its last
 //!    tree is over, by the supervisor when this program is gone, and by the next program when both are.
-//! 4. Whoever is in a home that nobody has locked outlived its guard, its supervisor and its program, and is killed.
+//! 4. Whoever is in a home that nobody has locked outlived its guard, its supervisor and its program, and is killed; and
+//!    so is, after a while, whoever is in one that only a supervisor has locked.
 
 mod command;
 mod files;
 mod find;
 mod home;
+mod left;
 mod limits;
 mod rooms;
 

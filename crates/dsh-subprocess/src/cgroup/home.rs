@@ -3,18 +3,23 @@
 //! A home is locked by this program and its supervisor together: they share one open file, and the kernel takes the
 //! lock away when the last of the two is gone, however it went. Whoever gets the lock of a home that exists may remove
 //! it. A creator that lost its new home to a sweeper between making and locking it sees that, and makes another one.
+//!
+//! A second lock, on a file of the home, is the program's alone and taken first: see `left`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, flock, mkdirat};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use super::command::Cgroup;
 use super::files::{await_nobody, directories, has, is_gone, open, open_file, place, remove, write};
 use super::find::Base;
+use super::left::Left;
+use crate::keeper;
 
 const PREFIX: &str = "dsh-commands-";
 /// Attempts to make a home while sweepers of other programs get in the way.
@@ -29,6 +34,14 @@ pub(crate) struct Home {
     name: String,
     /// Open, because it is looked at before each start.
     freeze: Option<OwnedFd>,
+    /// The lock that the supervisor does not share.
+    program: Option<OwnedFd>,
+}
+
+/// What a lock that is not waited for came to.
+enum Locking {
+    Done,
+    Others,
 }
 
 impl Home {
@@ -42,9 +55,13 @@ impl Home {
         sweep(&base);
         for _ in 0..ATTEMPTS {
             let name = make_in(&base)?;
-            let Some(mut home) = Home::locked(&base, name)? else {
+            let Some(mut home) = Home::open(&base, name)? else {
                 continue;
             };
+            home.program = home.lock_as_program()?;
+            if home.program.is_none() || matches!(lock(&home.directory)?, Locking::Others) {
+                continue;
+            }
             home.freeze = open_file(&home.directory, "cgroup.freeze").ok();
             if has(&home.directory, c"cgroup.kill") {
                 return Ok(home);
@@ -63,6 +80,7 @@ impl Home {
             directory,
             name,
             freeze: None,
+            program: None,
         }
     }
 
@@ -118,21 +136,35 @@ impl Home {
         remove(&base, &self.name)
     }
 
-    /// `None` when it is locked or gone.
-    fn locked(base: &OwnedFd, name: String) -> io::Result<Option<Home>> {
+    /// `None` when it is gone, or somebody else's.
+    fn open(base: &OwnedFd, name: String) -> io::Result<Option<Home>> {
         let directory = match open(base, &name) {
             Err(error) if is_gone(&error) => return Ok(None),
             opened => opened?,
         };
         // Nobody else's, whatever its name.
-        if rustix::fs::fstat(&directory)?.st_uid != rustix::process::geteuid().as_raw() {
-            return Ok(None);
-        }
-        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Home::shared(directory, name))),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        let is_ours = rustix::fs::fstat(&directory)?.st_uid == rustix::process::geteuid().as_raw();
+        Ok(is_ours.then(|| Home::shared(directory, name)))
+    }
+
+    /// `None` when another program has that lock, or the home is gone.
+    fn lock_as_program(&self) -> io::Result<Option<OwnedFd>> {
+        let file = match open_file(&self.directory, "cgroup.events") {
+            Err(error) if is_gone(&error) => return Ok(None),
+            opened => opened?,
+        };
+        Ok(match lock(&file)? {
+            Locking::Done => Some(file),
+            Locking::Others => None,
+        })
+    }
+}
+
+fn lock(file: &OwnedFd) -> io::Result<Locking> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Locking::Done),
+        Err(Errno::WOULDBLOCK) => Ok(Locking::Others),
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -172,9 +204,33 @@ fn sweep(base: &OwnedFd) {
         if !is_home(&name) {
             continue;
         }
-        let left = Home::locked(base, name.clone());
-        if let Err(error) = left.and_then(|home| home.map_or(Ok(()), |home| home.remove())) {
+        let home = Home::open(base, name.clone());
+        if let Err(error) = home.and_then(|home| home.map_or(Ok(()), end)) {
             tracing::warn!(name, %error, "cannot remove cgroups that were left over");
         }
     }
+}
+
+/// Removes a home that nobody needs any more, at once or when its supervisor has had the time to do so.
+fn end(mut home: Home) -> io::Result<()> {
+    if matches!(lock(&home.directory)?, Locking::Done) {
+        return home.remove();
+    }
+    if has_maker(&home.name) {
+        return Ok(());
+    }
+    home.program = home.lock_as_program()?;
+    if home.program.is_some() {
+        let since = Instant::now();
+        keeper::get()?.watch(Box::new(Left { home, since }));
+    }
+    Ok(())
+}
+
+/// Whether a process has the number of the one that made a home of this name. It may be another one; but if it is that
+/// one, and of another version of this program, it has taken no second lock.
+fn has_maker(name: &str) -> bool {
+    let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+    let maker = number.and_then(|number| Pid::from_raw(number.parse().ok()?));
+    maker.is_none_or(|maker| test_kill_process(maker) != Err(Errno::SRCH))
 }

@@ -11,7 +11,9 @@ use dsh_testkit::{eventually, eventually_within};
 use nix::sys::signal::Signal;
 
 use crate::cgroup::{MOVE_STRANGER, contained, homes, signal};
-use crate::common::{bash, inside, is_inside, launcher_with, line, parent, run, start};
+use crate::common::{
+    bash, children, inside, is_inside, launcher_with, line, listed_children, parent, run, start, state,
+};
 
 const DIRECTORY: &str = "DSH_TEST_DIRECTORY";
 const BASE: &str = "DSH_TEST_BASE";
@@ -58,7 +60,11 @@ fn be_a_harness(script: &str) {
     run(async {
         let launcher = launcher_with(Cgroups::Within(std::env::var_os(BASE).unwrap().into()));
         let mut spec = bash(script);
-        let marks = std::env::vars_os().filter(|(name, _)| name == "TESTKIT_MARKER" || name == "STRANGER");
+        let marks = std::env::vars_os().filter(|(name, _)| {
+            ["TESTKIT_MARKER", "STRANGER", DIRECTORY]
+                .iter()
+                .any(|known| name == known)
+        });
         spec.env.extend(marks);
         let mut started = launcher.spawn(spec).await.unwrap();
         line(&mut started.stdout).await;
@@ -129,6 +135,44 @@ fn what_outlived_program_supervisor_and_guard_ends_with_the_next_start() {
         let launcher = launcher();
         start(&launcher, "exit 0").await;
         eventually("nobody", || marker.survivors().is_empty()).await;
+        eventually("no cgroup", || !home.exists()).await;
+        drop(launcher);
+        eventually("an empty base", || fs::remove_dir(&base.path).is_ok()).await;
+    });
+}
+
+#[test]
+fn what_keeps_all_guards_and_the_supervisor_from_running_ends_with_the_next_start() {
+    if is_inside() {
+        return be_a_harness(&format!(
+            "read -r _ _ _ supervisor _ < /proc/$PPID/stat; trap '' TERM; echo ready; \
+             until [ -e ${DIRECTORY}/go ]; do sleep 0.01; done; \
+             all=\"$supervisor $(cat /proc/$supervisor/task/$supervisor/children)\"; \
+             while ((SECONDS < 60)); do kill -STOP $all; done"
+        ));
+    }
+    contained(async |_, base| {
+        let base = Base::new(&base);
+        let name = "outlived::what_keeps_all_guards_and_the_supervisor_from_running_ends_with_the_next_start";
+        let directory = tempfile::tempdir().unwrap();
+        let marker = Marker::new();
+        let mut harness = harness(name, directory.path(), &base, &marker);
+        eventually("a tree", || directory.path().join("all").exists()).await;
+        let home = homes(&base.path, harness.id()).remove(0);
+        let supervisor = read_pid(&directory.path().join("supervisor")).unwrap();
+        eventually("ready guards", || children(supervisor) > 8).await;
+        let guards = listed_children(supervisor);
+        fs::write(directory.path().join("go"), "").unwrap();
+        let all = || guards.iter().chain([&supervisor]).copied();
+        eventually("all stopped", || all().all(|pid| state(pid) == Some('T'))).await;
+        harness.kill().unwrap();
+        harness.wait().unwrap();
+        let launcher = launcher_with(Cgroups::Within(base.path.clone()));
+        start(&launcher, "exit 0").await;
+        assert!(!marker.survivors().is_empty() && home.exists());
+        let late = Duration::from_secs(30);
+        eventually_within("nobody", late, || marker.survivors().is_empty()).await;
+        eventually("no supervisor and no guard", || all().all(is_gone)).await;
         eventually("no cgroup", || !home.exists()).await;
         drop(launcher);
         eventually("an empty base", || fs::remove_dir(&base.path).is_ok()).await;
