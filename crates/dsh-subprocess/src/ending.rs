@@ -10,7 +10,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, kill_process_group, setrlimit,
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getpid, getrlimit, kill_process,
+    kill_process_group, setrlimit, waitid,
 };
 
 pub(crate) use self::outside::{Outcome, Outside};
@@ -111,10 +112,13 @@ impl Doomed for Below<'_> {
     fn left(&self) -> Vec<Pid> {
         let mut left: Vec<_> = self.cgroup.map(Cgroup::members).unwrap_or_default();
         walk(self.spared, &mut |member| left.push(member.pid));
-        if left.is_empty() {
-            // Without a descriptor nobody is met. These are there, or were not waited for yet.
-            left.extend(own_children().into_iter().filter(|child| !(self.spared)(*child)));
-        }
+        // Nobody is met without a descriptor, nor who is hidden from this process (`hidepid`). Its own children it knows.
+        let children = own_children();
+        left.extend(
+            children
+                .into_iter()
+                .filter(|child| !(self.spared)(*child) && is_there(*child)),
+        );
         left.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
         left.dedup();
         left
@@ -196,6 +200,13 @@ fn kill(spared: &dyn Fn(Pid) -> bool) {
         }
     }
     walk(spared, &mut |member| member.signal(Signal::KILL));
+}
+
+/// Whether a child of this process has not exited.
+fn is_there(child: Pid) -> bool {
+    let every_kind = WaitIdOptions::from_bits_retain(libc::__WALL.cast_unsigned());
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT | every_kind;
+    matches!(waitid(WaitId::Pid(child), options), Ok(None))
 }
 
 fn may_kill(group: Pid) -> bool {

@@ -126,11 +126,16 @@ impl Home {
         }
     }
 
-    fn try_remove(&self) -> io::Result<()> {
-        let base = place(&self.directory, "..")?;
+    /// Kills whoever is in it, and gives them a moment to be gone.
+    pub(super) fn kill(&self) -> io::Result<()> {
         // Before Linux 5.14 it cannot be killed, and is made for nobody.
         let _ = write(&self.directory, "cgroup.kill", "1");
-        await_nobody(&self.directory, PATIENCE)?;
+        await_nobody(&self.directory, PATIENCE)
+    }
+
+    fn try_remove(&self) -> io::Result<()> {
+        let base = place(&self.directory, "..")?;
+        self.kill()?;
         let names = directories(&self.directory)?;
         names.iter().try_for_each(|name| remove(&self.directory, name))?;
         remove(&base, &self.name)

@@ -38,6 +38,8 @@ impl Watched for Left {
         }
         if elapsed >= PATIENCE {
             let name = self.home.name();
+            // Whoever stops them goes first.
+            let _ = self.home.kill();
             end_holders(name);
             match self.home.remove() {
                 Ok(()) => return Progress::Gone,

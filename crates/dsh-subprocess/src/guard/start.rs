@@ -156,10 +156,10 @@ fn overwrite(mut text: Vec<u8>) {
     std::hint::black_box(&text);
 }
 
-/// The shell text that runs what is in the file. A file that cannot be opened would pass for an empty command, and a
-/// function called `eval` may come with the environment.
+/// The shell text that runs what is in the file. A file that cannot be opened would pass for an empty command, and
+/// functions of whatever name but `builtin` may come with the environment.
 fn reading(path: &str) -> String {
-    format!(": <{path} || exit 126; builtin eval -- \"$(<{path})\"")
+    format!("builtin : <{path} || builtin exit 126; builtin eval -- \"$(<{path})\"")
 }
 
 fn number(error: &io::Error) -> i32 {

@@ -1,6 +1,6 @@
 //! An order, as it is sent to a guard: its text, and the descriptors that go with it.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,7 +34,7 @@ impl<'a> Message<'a> {
         let order = Order::Run(Run {
             program: prepared.program.clone(),
             argv: prepared.argv.clone(),
-            env: prepared.env.clone(),
+            env: environment(&prepared.env, script),
             kill_bound,
             script: if script.is_some() {
                 Script::Attached
@@ -91,6 +91,14 @@ impl<'a> Message<'a> {
         descriptors.extend(self.file.as_ref().map(AsFd::as_fd));
         descriptors
     }
+}
+
+/// What a shell that reads its command from a file must not get: a function in the place of what makes it read that.
+fn environment(all: &[CString], script: Option<&OwnedFd>) -> Vec<CString> {
+    const BUILTIN: [&[u8]; 2] = [b"BASH_FUNC_builtin%%=", b"BASH_FUNC_builtin()="];
+    let is_builtin = |entry: &CString| BUILTIN.iter().any(|name| entry.to_bytes().starts_with(name));
+    let passed = all.iter().filter(|entry| script.is_none() || !is_builtin(entry));
+    passed.cloned().collect()
 }
 
 /// The command, such that a command substitution gives all of it that means anything: that drops newlines at the

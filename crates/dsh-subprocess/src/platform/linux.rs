@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, test_kill_process};
 
 use super::{Look, is_member};
 use crate::facts::Member;
@@ -14,6 +15,9 @@ pub(crate) const LEADER_HOLDS_GROUP: bool = true;
 
 /// The longest command shown, in characters.
 const COMMAND_LIMIT: usize = 200;
+
+/// What stands for the command of a process that this one may not look at (`hidepid`).
+const HIDDEN: &str = "(hidden)";
 
 /// How many passes a look may take before it is given up and tried later.
 const PASSES: u32 = 16;
@@ -49,6 +53,12 @@ pub(crate) fn look(leader: Pid) -> Look {
 pub(crate) fn describe(pid: Pid) -> Member {
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     let stat = Stat::parse(&stat);
+    if stat.is_none() && test_kill_process(pid) != Err(Errno::SRCH) {
+        return Member {
+            pid: pid.as_raw_nonzero().get().unsigned_abs(),
+            command: HIDDEN.to_owned(),
+        };
+    }
     // The arguments lie in the memory of the process. Reading them may block on one that hangs in the
     // kernel, and that is the one that survives a KILL; its name is in the kernel's own record.
     let hangs = stat.as_ref().is_none_or(|stat| stat.state == b'D');

@@ -72,6 +72,25 @@ fn a_command_means_what_it_means_to_bash_c() {
 }
 
 #[test]
+fn no_function_of_the_environment_takes_the_place_of_a_command() {
+    run(async {
+        let mut spec = bash("echo run; fine; exit 3");
+        // As bash exports them.
+        for name in [
+            "builtin", ":", "exit", "eval", "command", "unset", "source", "fine",
+        ] {
+            let function = format!("() {{ printf '%s ' {name}; }}");
+            spec.env
+                .push((format!("BASH_FUNC_{name}%%").into(), function.into()));
+        }
+        let started = launcher().spawn(spec).await.unwrap();
+        // What the command itself says means what it would to `bash -c`.
+        assert_eq!(text(started.stdout).await, "run\nfine exit ");
+        assert_eq!(started.tree.leader_exit().await, LeaderExit::Code(0));
+    });
+}
+
+#[test]
 fn a_command_has_three_descriptors() {
     run(async {
         let started = launcher()

@@ -22,6 +22,7 @@ mod escape;
 mod frozen;
 mod harness;
 mod held;
+mod hidden;
 mod hung;
 mod idle;
 mod immovable;
