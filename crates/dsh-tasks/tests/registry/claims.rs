@@ -135,6 +135,40 @@ async fn a_notice_that_never_comes_leaves_nothing_in_the_inbox() {
 }
 
 #[tokio::test]
+async fn what_was_told_of_a_live_task_takes_nothing_from_the_notice_of_its_end() {
+    let rig = Rig::new();
+    notify(&rig);
+    let agent = rig.agent("a");
+    let owner = agent.agent();
+    let producer = Producer::stream();
+    let id = rig.start(&producer, Some(owner));
+    rig.tasks.read(&id, Some(owner), 1).unwrap().claim.deliver();
+    producer.settle(Outcome::completed());
+    settled().await;
+    assert_eq!(notices(owner), 1);
+}
+
+#[tokio::test]
+async fn an_end_that_is_told_after_all_listeners_kept_quiet_leaves_nothing_in_the_inbox() {
+    let rig = Rig::new();
+    let ends = rig.ends();
+    let agent = rig.agent("a");
+    let owner = agent.agent();
+    let producer = Producer::new();
+    let id = rig.start(&producer, Some(owner));
+    producer.settle(Outcome::completed());
+    settled().await;
+    rig.tasks.read(&id, Some(owner), 1).unwrap().claim.deliver();
+    let message = Message {
+        content: Vec::new(),
+        source: MessageSource::User,
+    };
+    let key = ends.all()[0].notice_key.clone();
+    owner.inbox().inject(Notice { key, message });
+    assert_eq!(notices(owner), 1, "a tombstone would have refused it");
+}
+
+#[tokio::test]
 async fn the_end_of_a_task_that_is_gone_needs_no_claim() {
     let rig = Rig::new();
     notify(&rig);

@@ -270,6 +270,38 @@ async fn a_start_that_outlasts_the_bound_comes_too_late_and_is_cancelled() {
 }
 
 #[tokio::test]
+async fn the_work_of_a_start_that_came_too_late_is_seen_to_its_end() {
+    let rig = Rig::with(TasksConfig {
+        dispose_timeout: Duration::from_millis(20),
+        ..TasksConfig::default()
+    });
+    let agent = rig.agent("a");
+    let (end, over) = (dsh_testkit::Gate::new(), dsh_testkit::Gate::new());
+    let (ended, seen) = (end.clone(), over.clone());
+    let begun = dsh_testkit::Gate::new();
+    let (signal, (go_on, wait)) = (begun.clone(), mpsc::channel::<()>());
+    let spec = StartSpec::new("bash", "slow to start", move || {
+        signal.open();
+        wait.recv()?;
+        let done = async move {
+            ended.opened().await;
+            seen.open();
+            Outcome::killed()
+        };
+        Ok(dsh_tasks::Work::new(done, |_| Ok(())))
+    });
+    let (tasks, spec) = (rig.tasks.clone(), spec.owned_by(agent.agent().clone()));
+    let starting = tokio::task::spawn_blocking(move || tasks.start(spec));
+    begun.opened().await;
+    agent.dispose().await.unwrap();
+    go_on.send(()).unwrap();
+    assert!(matches!(starting.await.unwrap(), Err(StartError::TooLate(_))));
+    end.open();
+    let seen = tokio::time::timeout(Duration::from_secs(10), over.opened()).await;
+    assert!(seen.is_ok(), "its future was dropped");
+}
+
+#[tokio::test]
 async fn an_owner_that_ends_while_its_start_is_under_way_takes_the_task_with_it() {
     let rig = Rig::new();
     let agent = rig.agent("a");

@@ -5,6 +5,7 @@
 mod common;
 
 mod start;
+mod unheard;
 
 mod kill;
 mod reads;
@@ -21,3 +22,4 @@ mod changes;
 mod claims;
 mod races;
 mod snapshots;
+mod words;

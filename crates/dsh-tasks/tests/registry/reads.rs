@@ -308,6 +308,27 @@ async fn what_comes_back_does_not_hide_that_there_is_more() {
     assert_eq!(rest.text, "last");
 }
 
+#[tokio::test]
+async fn what_comes_back_leaves_the_rest_of_the_room_to_what_is_behind_it() {
+    let rig = Rig::new();
+    let producer = Producer::stream();
+    let id = rig.start(&producer, None);
+    let mut reads = ["aaa\n", "bbb\n", "ccc\n"].map(|line| {
+        producer.write(line);
+        Some(rig.tasks.read(&id, None, MAX).unwrap())
+    });
+    for told in [0, 2] {
+        reads[told].take().unwrap().claim.deliver();
+    }
+    drop(reads);
+    producer.write("ddd\n");
+    let both = rig.tasks.read(&id, None, 8).unwrap();
+    assert_eq!(both.text, "bbb\nddd\n");
+    drop(both);
+    let first = rig.tasks.read(&id, None, 4).unwrap();
+    assert_eq!(first.text, "bbb\n[4 more bytes; read again to get them]\n");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_readers_share_one_cursor_and_lose_nothing() {
     let rig = Rig::new();

@@ -55,6 +55,17 @@ async fn t27_time_that_is_up_is_a_success_and_the_task_lives_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn t27_the_time_is_in_milliseconds() {
+    let rig = Rig::new();
+    let id = rig.start(&Producer::new(), None);
+    for (timeout, expected) in [(2_500.0, 2_500), (1.5, 2)] {
+        let start = tokio::time::Instant::now();
+        rig.tasks.wait(&id, None, timeout, &token()).await.unwrap();
+        assert_eq!(start.elapsed().as_millis(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn t28_waits_that_ended_leave_nothing_behind() {
     let rig = Rig::new();
     let ends = rig.ends();
