@@ -135,6 +135,15 @@ pub(crate) fn io_priority() -> i64 {
     unsafe { libc::syscall(libc::SYS_ioprio_get, PROCESS, 0) }
 }
 
+/// The number of the keyring of this process's session, or what the kernel says instead.
+#[cfg(target_os = "linux")]
+pub(crate) fn session_keyring() -> i64 {
+    const GET_KEYRING_ID: c_int = 0;
+    const SESSION_KEYRING: c_int = -3;
+    // SAFETY: the call takes three numbers, of which the last says that none is to be made, and gives one.
+    unsafe { libc::syscall(libc::SYS_keyctl, GET_KEYRING_ID, SESSION_KEYRING, 0) }
+}
+
 /// Whether the other end of a socket has not read all that was sent to it.
 #[cfg(target_os = "linux")]
 pub(crate) fn has_unread(socket: BorrowedFd<'_>) -> bool {

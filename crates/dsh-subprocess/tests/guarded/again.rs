@@ -55,6 +55,8 @@ fn a_guard_that_was_given_other_limits_serves_nobody_else() {
         for change in [
             "prlimit --pid $PPID --nofile=64:64",
             "renice -n 5 -p $PPID >/dev/null",
+            "echo 12345678 > /proc/$PPID/timerslack_ns",
+            "echo 7 > /proc/$PPID/coredump_filter",
         ] {
             assert_eq!(same_twice(&launcher, change).await, None, "{change}");
         }
@@ -145,4 +147,19 @@ fn memory(pid: u32) -> Option<Vec<u8>> {
         all.extend(bytes);
     }
     Some(all)
+}
+
+/// Joins a session keyring of its own, and gives it to its parent.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_guard_that_was_given_a_keyring_serves_nobody_else() {
+    run(async {
+        let launcher = launcher();
+        let script = |calls: &str| format!("exec perl -e '{calls} print getppid, qq(\\n)'");
+        if same_twice(&launcher, &script("")).await.is_none() {
+            return crate::cgroup::left_out("there is no perl, or it takes too long");
+        }
+        let given = script("syscall(250, 1, 0) > 0 && syscall(250, 18) == 0 || die;");
+        assert_eq!(same_twice(&launcher, &given).await, None);
+    });
 }

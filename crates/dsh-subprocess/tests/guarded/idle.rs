@@ -1,12 +1,14 @@
 //! What a stranger, or a command of the same user, can do to guards that wait and to their supervisor.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use dsh_subprocess::{Launcher, LeaderExit, ProcessTree, Proof, Spawned};
 use dsh_testkit::eventually;
 use nix::sys::signal::Signal;
 
-use crate::cgroup::signal;
+use crate::cgroup::{left_out, signal};
 use crate::common::{NEVER, children, launcher, listed_children, parent, run, start, state, text};
 
 /// How many guards wait.
@@ -14,16 +16,19 @@ const READY: usize = 8;
 
 /// All that a command may have from its guard, on a line each.
 const INHERITED: &str = "ulimit -Sn; ulimit -Hn; nice; umask; cat /proc/$$/oom_score_adj; \
-                         taskset -pc $$ | sed 's/.*: //'; ionice -p $$; chrt -p $$ | sed 's/.*: //'";
+                         taskset -pc $$ | sed 's/.*: //'; ionice -p $$; chrt -p $$ | sed 's/.*: //'; \
+                         cat /proc/self/timerslack_ns /proc/self/coredump_filter";
 
 /// What changes one of these for the process `$0`.
-const CHANGES: [&str; 6] = [
+const CHANGES: [&str; 8] = [
     "prlimit --pid $0 --nofile=64:128",
     "renice -n 5 -p $0",
     "taskset -p 1 $0",
     "ionice -c 3 -p $0",
     "echo 700 > /proc/$0/oom_score_adj",
     "chrt --batch -p 0 $0",
+    "echo 12345678 > /proc/$0/timerslack_ns",
+    "echo 7 > /proc/$0/coredump_filter",
 ];
 
 /// A launcher with a command that runs, the supervisor of that, and the guards that wait.
@@ -142,4 +147,53 @@ fn a_supervisor_that_was_changed_makes_no_more_guards() {
             eventually("a supervisor that is gone", || state(supervisor).is_none()).await;
         }
     });
+}
+
+#[test]
+fn a_guard_that_was_moved_to_another_cgroup_starts_nothing() {
+    let Some(cgroup) = Elsewhere::new() else {
+        return left_out("no cgroups of version 1 can be made here");
+    };
+    run(async {
+        let (launcher, first, supervisor, _) = at_rest().await;
+        let own = parent(first.pid());
+        let mut ready = listed_children(supervisor);
+        ready.retain(|pid| *pid != own);
+        let procs = cgroup.0.join("cgroup.procs");
+        let moved = ready
+            .iter()
+            .filter(|pid| fs::write(&procs, pid.to_string()).is_ok())
+            .count();
+        assert!(moved >= READY - 1, "{moved}");
+        assert_starts_elsewhere(&launcher, &ready).await;
+        let inside = text(start(&launcher, "cat /proc/self/cgroup").await.stdout).await;
+        assert!(!inside.contains("test-elsewhere"), "{inside}");
+    });
+}
+
+/// A cgroup of version 1 that goes with its test.
+struct Elsewhere(PathBuf);
+
+impl Elsewhere {
+    fn new() -> Option<Elsewhere> {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let first = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let mut places = first.filter(|fields| fields.get(2) == Some(&"cgroup"));
+        places.find_map(|fields| {
+            let path = Path::new(fields[1]).join(format!("test-elsewhere-{}", std::process::id()));
+            fs::create_dir(&path).ok().map(|()| Elsewhere(path))
+        })
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        // Those that were moved there go with their launcher.
+        for _ in 0..1000 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
 }
