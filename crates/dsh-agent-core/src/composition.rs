@@ -28,6 +28,7 @@
 
 mod composer;
 mod factory;
+mod ground;
 mod preset;
 mod profile;
 mod provider;
@@ -42,6 +43,7 @@ pub use status::RowStatus;
 
 pub(crate) use composer::{Composer, Control, Role};
 pub(crate) use factory::Children;
+pub(crate) use ground::Ground;
 pub(crate) use provider::{Means, MountError};
 
 use crate::config::Config;
@@ -58,14 +60,16 @@ pub struct Composition {
     pub preset: String,
 }
 
-/// Why there is no composition: everything that is wrong with its two files.
+/// Why there is no composition: everything that is wrong with its two files, or does not fit together.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", shown(.profile.as_ref(), .preset.as_ref()))]
+#[error("{}", self.shown())]
 pub struct CompositionError {
     /// What is wrong with the profile.
     pub profile: Option<ProfileError>,
     /// What is wrong with the preset.
     pub preset: Option<PresetError>,
+    /// What is wrong with the configuration.
+    pub configuration: Option<ConfigError>,
 }
 
 impl Composition {
@@ -87,44 +91,40 @@ impl Composition {
             profile.unwrap_or(Profile::DEFAULT),
         );
         match (profile, presets.load(id)) {
-            (Ok(profile), Ok(preset)) => {
-                let faults = preset.misfits(&profile);
-                if !faults.is_empty() {
-                    let origin = presets.origin(&preset.id);
-                    return Err(CompositionError {
-                        profile: None,
-                        preset: Some(ConfigError::Faults { origin, faults }.into()),
-                    });
-                }
-                Ok(Self {
-                    profile,
-                    presets,
-                    preset: preset.id,
-                })
-            }
+            (Ok(profile), Ok(preset)) => Ok(Self {
+                profile,
+                presets,
+                preset: preset.id,
+            }),
             (profile, preset) => Err(CompositionError {
                 profile: profile.err(),
                 preset: preset.err(),
+                configuration: None,
             }),
         }
     }
-}
 
-impl Composition {
-    /// Whether a configuration fits: what it says about single tools is about tools that an agent can have.
+    /// Whether its parts fit together, and a configuration fits them: the profile's providers can do what the preset asks of
+    /// them, and tools that are named are tools that an agent can have.
     ///
     /// # Errors
     ///
     /// Everything that does not fit.
-    pub fn check(&self, config: &Config) -> Result<(), ConfigError> {
+    pub fn check(&self, config: &Config) -> Result<(), CompositionError> {
+        let preset = Ground::new(&self.profile, config).preset(&self.presets, &self.preset);
         let faults = config.unknown_tools(self.presets.tool_names(&self.preset));
-        if faults.is_empty() {
-            return Ok(());
-        }
-        Err(ConfigError::Faults {
+        let configuration = (!faults.is_empty()).then(|| ConfigError::Faults {
             origin: "configuration".to_owned(),
             faults,
-        })
+        });
+        match (preset, configuration) {
+            (Ok(_), None) => Ok(()),
+            (preset, configuration) => Err(CompositionError {
+                profile: None,
+                preset: preset.err(),
+                configuration,
+            }),
+        }
     }
 }
 
@@ -139,7 +139,13 @@ impl Default for Composition {
     }
 }
 
-fn shown(profile: Option<&ProfileError>, preset: Option<&PresetError>) -> String {
-    let lines = [profile.map(ToString::to_string), preset.map(ToString::to_string)];
-    lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+impl CompositionError {
+    fn shown(&self) -> String {
+        let lines = [
+            self.profile.as_ref().map(ToString::to_string),
+            self.preset.as_ref().map(ToString::to_string),
+            self.configuration.as_ref().map(ToString::to_string),
+        ];
+        lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+    }
 }

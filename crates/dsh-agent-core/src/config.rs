@@ -188,13 +188,19 @@ impl Config {
         faults
     }
 
-    /// What names tools that are none: the host's are there, and `more`.
-    pub(crate) fn unknown_tools(&self, more: impl IntoIterator<Item = String>) -> Vec<Fault> {
+    /// The tools that the host has.
+    pub(crate) fn host_tools(&self) -> Vec<String> {
         let words = self.vocabulary;
         let mut tools = vec![BASH.to_owned()];
         if self.tool_tasks.enabled {
             tools.extend([words.output_tool(), words.list_tool(), words.kill_tool()].map(ToOwned::to_owned));
         }
+        tools
+    }
+
+    /// What names tools that are none: the host's are there, and `more`.
+    pub(crate) fn unknown_tools(&self, more: impl IntoIterator<Item = String>) -> Vec<Fault> {
+        let mut tools = self.host_tools();
         tools.extend(more);
         agent::unknown_tools(&self.agent, &self.approval, &tools)
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use dsh_tools::head_within;
 
-use crate::composition::MountError;
+use crate::composition::{CompositionError, MountError};
 
 /// The most bytes of a key, and of what is wrong with it: both may repeat what stands in the file.
 const MAX_SHOWN: usize = 2_000;
@@ -47,6 +47,9 @@ pub enum AssembleError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Its parts, or the configuration and the composition, do not fit together.
+    #[error(transparent)]
+    Composition(#[from] CompositionError),
     /// What is to guard commands.
     #[error("cannot guard commands: {0}")]
     Guard(#[from] dsh_subprocess::GuardError),
@@ -79,7 +82,7 @@ impl AssembleError {
     /// Whether the configuration asks for what cannot be; otherwise it is the system, or the moment.
     pub fn blames_configuration(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Provider { .. } => true,
+            Self::Config(_) | Self::Composition(_) | Self::Provider { .. } => true,
             Self::Guard(error) => matches!(error, dsh_subprocess::GuardError::Cgroup { .. }),
             Self::Bash(error) => !matches!(error, dsh_bash_local::InstallError::Closed(_)),
             Self::Tasks(error) => matches!(error, dsh_tasks::InstallError::Limit(_)),

@@ -16,9 +16,10 @@ use dsh_system_prompt::PromptRegistry;
 use dsh_tasks::TaskRegistry;
 use dsh_tool_bash::Background;
 use dsh_tools::{Approver, ToolRegistry};
+use tokio_util::sync::CancellationToken;
 
 use crate::approval::AskFirst;
-use crate::composition::{Children, Composer, Composition, Control, Means, Role};
+use crate::composition::{Children, Composer, Composition, Control, Ground, Means, Role};
 use crate::config::Config;
 use crate::error::AssembleError;
 
@@ -139,6 +140,7 @@ impl ServiceContext {
             subagents: subagents.clone(),
             tasks: tasks.clone(),
             control: config.tool_tasks.control(),
+            ground: Ground::new(&parts.composition.profile, config),
             presets: parts.composition.presets.clone(),
             preset: parts.composition.preset.clone(),
             model: config.model.choice(),
@@ -166,6 +168,7 @@ impl ServiceContext {
 /// goes, and what is left is named in the log.
 pub struct AgentCore {
     context: ServiceContext,
+    hurry: CancellationToken,
 }
 
 impl AgentCore {
@@ -200,10 +203,12 @@ impl AgentCore {
         config.bash.deny_env.extend(config.model.api_key_env.clone());
         let context = ServiceContext::install(&config, &parts)?;
         install_tools(&context, &config)?;
+        let hurry = CancellationToken::new();
         let means = Means {
             products: dsh_subagent_process::Deps {
                 subagents: context.subagents.clone(),
                 launcher: parts.launcher,
+                hurry: hurry.clone(),
                 ambient: config.bash.environment(),
             },
             agents: Arc::new(Children::of(&context.composer)),
@@ -212,7 +217,7 @@ impl AgentCore {
         };
         let profile = &parts.composition.profile;
         profile.mount(&context.scope, &means, !parts.models.is_empty())?;
-        Ok(Self { context })
+        Ok(Self { context, hurry })
     }
 
     /// The services.
@@ -223,6 +228,7 @@ impl AgentCore {
     /// Takes the grace from everything that is being ended, now and from now on.
     pub fn hurry(&self) {
         self.context.bash.hurry();
+        self.hurry.cancel();
     }
 
     /// Ends everything, in the reverse order of its installation: agents with their tasks first, then the tools, the

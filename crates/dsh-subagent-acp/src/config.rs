@@ -118,6 +118,10 @@ impl AcpConfig {
         if self.cwd.as_deref().is_some_and(|cwd| cwd.as_os_str().is_empty()) {
             check.problem("cwd must not be empty");
         }
+        check.argument("command", &self.command);
+        for (index, argument) in self.args.iter().enumerate() {
+            check.argument(&format!("args[{index}]"), argument);
+        }
         check.env(&self.env);
         check.milliseconds("dispose_eof_grace_ms", self.dispose_eof_grace_ms);
         check.milliseconds("dispose_grace_ms", self.dispose_grace_ms);

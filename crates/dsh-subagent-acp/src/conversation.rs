@@ -17,7 +17,7 @@ use agent_client_protocol::{
 };
 use dsh_scope::Scope;
 use dsh_subagent::StopReason;
-use dsh_subagent_process::{Failure, Product, ReleaseError, Streams, log_lines};
+use dsh_subagent_process::{Failure, LineError, Product, ReleaseError, Streams, log_lines};
 use dsh_subprocess::LeaderExit;
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
@@ -65,16 +65,23 @@ impl Conversation {
         let (told, connected) = oneshot::channel();
         let (ours, theirs) = Channel::duplex();
         let (frames, messages) = ours.into_parts();
+        let heard = Arc::clone(&turn);
         let speaking = speak(theirs, Arc::clone(&turn), leave.clone(), told);
         let (over, log) = (gone.clone(), name.to_owned());
         let listening = async move {
             let places = Semaphore::new(REQUESTS);
             let reading = async {
-                wire::read(streams.stdout, &places, |frame| {
+                let read = wire::read(streams.stdout, &places, |frame| {
                     // When nobody takes messages any more, they are still read: nothing waits for a reader.
                     let _ = messages.unbounded_send(frame);
-                })
-                .await;
+                });
+                if let Err(error) = read.await {
+                    tracing::debug!("subagent-acp: {error}");
+                    if matches!(error, LineError::TooLong) {
+                        heard.overrun();
+                    }
+                }
+                // Whoever waits for an answer is told now.
                 drop(messages);
             };
             let all = async {
@@ -159,7 +166,11 @@ impl Conversation {
         self.interrupt();
         self.leave.cancel();
         // One that does not end by itself is told to.
-        let _ = timeout(self.graces.eof, self.product.exit()).await;
+        tokio::select! {
+            _ = self.product.exit() => {}
+            () = sleep(self.graces.eof) => {}
+            () = self.product.hurried() => {}
+        }
         let released = self.product.release().await;
         self.gone.cancel();
         released
@@ -196,6 +207,7 @@ impl Conversation {
         };
         // One that closed its output has ended, or ends now.
         let (category, exit) = match category {
+            Category::OutputClosed if self.turn.is_overrun() => (Category::LineTooLong, None),
             Category::OutputClosed => match timeout(self.graces.end, self.product.exit()).await {
                 Ok(exit) => (Category::ProcessExit, Some(exit)),
                 Err(_) => (Category::OutputClosed, None),

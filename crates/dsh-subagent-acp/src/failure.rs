@@ -36,6 +36,8 @@ pub(crate) enum Category {
     InvalidResponse,
     /// It said too much.
     AnswerTooLong,
+    /// It wrote a line that is longer than any message may be.
+    LineTooLong,
     /// It asked its model as often as it may.
     MaxTurnRequests,
     /// It gave a reason for its end that nobody knows.
@@ -67,6 +69,7 @@ impl Category {
             Self::ProtocolVersion => "protocol-version",
             Self::InvalidResponse => "invalid-response",
             Self::AnswerTooLong => "answer-too-long",
+            Self::LineTooLong => "line-too-long",
             Self::MaxTurnRequests => "max-turn-requests",
             Self::UnknownStopReason => "unknown-stop-reason",
             Self::ProcessExit => "process-exit",

@@ -36,6 +36,7 @@
 //! let deps = Deps {
 //!     subagents: subagents.clone(),
 //!     launcher: Launcher::groups(),
+//!     hurry: CancellationToken::new(),
 //!     ambient: vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/srv/agents".into())],
 //! };
 //! let config = AcpConfig {

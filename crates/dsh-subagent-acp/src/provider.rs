@@ -29,6 +29,7 @@ pub(crate) struct Acp {
     pub(crate) permission: Permission,
     pub(crate) graces: Graces,
     pub(crate) launcher: Launcher,
+    pub(crate) hurry: CancellationToken,
 }
 
 #[async_trait]
@@ -90,6 +91,7 @@ impl Acp {
             cwd,
             env: self.env.clone(),
             grace: self.graces.end,
+            hurry: self.hurry.clone(),
         };
         let (product, streams) = match Product::start(&self.launcher, spec).await {
             Ok(started) => started,

@@ -25,6 +25,7 @@ pub fn install(scope: &Scope, deps: Deps, config: AcpConfig) -> Result<EffectHan
         cwd,
         permission: config.permission,
         launcher: deps.launcher.clone(),
+        hurry: deps.hurry.clone(),
     };
     deps.offer(scope, NAME, config.provider_name, acp)
 }

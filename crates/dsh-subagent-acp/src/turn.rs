@@ -29,6 +29,7 @@ pub(crate) struct Said {
 struct State {
     open: Option<SessionId>,
     said: Said,
+    overrun: bool,
 }
 
 impl Turn {
@@ -47,6 +48,15 @@ impl Turn {
     /// Ends it, and returns the session if it was open.
     pub(crate) fn close(&self) -> Option<SessionId> {
         self.state().open.take()
+    }
+
+    /// The agent wrote a line that nobody can hold. Nothing more is heard of it.
+    pub(crate) fn overrun(&self) {
+        self.state().overrun = true;
+    }
+
+    pub(crate) fn is_overrun(&self) -> bool {
+        self.state().overrun
     }
 
     pub(crate) fn said(&self) -> Said {

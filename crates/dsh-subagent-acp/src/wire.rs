@@ -1,7 +1,7 @@
 //! The wire: a line for each message, in both directions.
 
 use agent_client_protocol::{RawJsonRpcMessage, TransportFrame};
-use dsh_subagent_process::Lines;
+use dsh_subagent_process::{LineError, Lines};
 use futures_util::{Stream, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
@@ -11,21 +11,17 @@ use tokio::sync::Semaphore;
 pub(crate) const REQUESTS: usize = 64;
 
 /// Reads to the end, and hands in every message. What is none is passed over.
+///
+/// # Errors
+///
+/// What ended the reading before the end.
 pub(crate) async fn read(
     output: impl AsyncRead + Unpin,
     places: &Semaphore,
     hand_in: impl Fn(TransportFrame),
-) {
+) -> Result<(), LineError> {
     let mut lines = Lines::new(output);
-    loop {
-        let line = match lines.next().await {
-            Ok(Some(line)) => line,
-            Ok(None) => return,
-            Err(error) => {
-                tracing::debug!("subagent-acp: {error}");
-                return;
-            }
-        };
+    while let Some(line) = lines.next().await? {
         let TransportFrame::Single(message) = TransportFrame::parse_json(&line) else {
             tracing::debug!("subagent-acp: a line that is no message: {line}");
             continue;
@@ -37,6 +33,7 @@ pub(crate) async fn read(
         }
         hand_in(TransportFrame::Single(message));
     }
+    Ok(())
 }
 
 /// Writes until there is nothing more to say, or a request cannot be written; then the agent's input ends.

@@ -56,6 +56,7 @@
 //! let deps = Deps {
 //!     subagents: subagents.clone(),
 //!     launcher: Launcher::groups(),
+//!     hurry: CancellationToken::new(),
 //!     ambient: vec![("PATH".into(), "/usr/bin:/bin".into())],
 //! };
 //! let config = ClaudeCodeConfig { program: Some(program), ..ClaudeCodeConfig::default() };

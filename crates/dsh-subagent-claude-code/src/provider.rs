@@ -23,6 +23,7 @@ use crate::failure::{Category, Stage, failure};
 pub(crate) struct ClaudeCode {
     pub(crate) reports: Reports,
     pub(crate) launcher: Launcher,
+    pub(crate) hurry: CancellationToken,
     pub(crate) program: PathBuf,
     /// The whole environment of the product.
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -77,6 +78,7 @@ impl ClaudeCode {
             cwd,
             env: self.env.clone(),
             grace: self.grace,
+            hurry: self.hurry.clone(),
         };
         let started = match Product::start(&self.launcher, spec).await {
             Ok(started) => started,

@@ -37,6 +37,7 @@
 //! let deps = Deps {
 //!     subagents: subagents.clone(),
 //!     launcher: Launcher::groups(),
+//!     hurry: CancellationToken::new(),
 //!     ambient: vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/srv".into())],
 //! };
 //! let config = CodexConfig {

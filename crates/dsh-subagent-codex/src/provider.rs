@@ -29,6 +29,7 @@ pub(crate) struct Codex {
     pub(crate) mode: PermissionMode,
     pub(crate) grace: Duration,
     pub(crate) launcher: Launcher,
+    pub(crate) hurry: CancellationToken,
 }
 
 #[async_trait]
@@ -73,6 +74,7 @@ impl Codex {
             cwd: cwd.into(),
             env: self.env.clone(),
             grace: self.grace,
+            hurry: self.hurry.clone(),
         }
     }
 

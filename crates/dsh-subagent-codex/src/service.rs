@@ -23,6 +23,7 @@ pub fn install(scope: &Scope, deps: Deps, config: CodexConfig) -> Result<EffectH
         mode: config.permission_mode,
         grace: milliseconds(config.dispose_grace_ms),
         launcher: deps.launcher.clone(),
+        hurry: deps.hurry.clone(),
     };
     deps.offer(scope, NAME, config.provider_name, codex)
 }

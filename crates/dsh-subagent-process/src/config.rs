@@ -70,13 +70,25 @@ impl Check {
         }
     }
 
-    /// What stands for the name of a variable can be one.
+    /// What stands for the name of a variable can be one, and what stands for its value, too.
     pub fn env(&mut self, configured: &BTreeMap<String, Variable>) {
         let not_a_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
         for name in configured.keys().filter(not_a_name) {
             self.problem(format_args!(
                 "env cannot name {name:?}; a name is not empty and holds neither \"=\" nor NUL"
             ));
+        }
+        for (name, variable) in configured {
+            if matches!(variable, Variable::Value(value) if value.contains('\0')) {
+                self.problem(format_args!("env.{name} must not hold NUL"));
+            }
+        }
+    }
+
+    /// What a program is started with can be handed to it.
+    pub fn argument(&mut self, key: &str, argument: &str) {
+        if argument.contains('\0') {
+            self.problem(format_args!("{key} must not hold NUL"));
         }
     }
 

@@ -16,6 +16,7 @@
 //! use dsh_subagent_process::{JsonLines, Lines, Product, ProductSpec};
 //! use dsh_subprocess::Launcher;
 //! use serde_json::json;
+//! use tokio_util::sync::CancellationToken;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -25,6 +26,7 @@
 //!     cwd: "/".into(),
 //!     env: vec![("PATH".into(), "/usr/bin:/bin".into())],
 //!     grace: Duration::from_secs(3),
+//!     hurry: CancellationToken::new(),
 //! };
 //! let (product, streams) = Product::start(&Launcher::groups(), spec).await?;
 //!

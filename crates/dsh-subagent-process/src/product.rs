@@ -11,6 +11,7 @@ use dsh_subprocess::{
     Launcher, LeaderExit, ProcessSpec, ProcessTree, Proof, SpawnError, Stdin, StdinPipe, TreeEnd,
 };
 use tokio::net::unix::pipe;
+use tokio_util::sync::CancellationToken;
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct ProductSpec {
     pub env: Vec<(OsString, OsString)>,
     /// How long it has to end by itself when it is told to.
     pub grace: Duration,
+    /// Takes that time from it, once it is cancelled.
+    pub hurry: CancellationToken,
 }
 
 /// A product that runs. Clones are one product; when the last is dropped, what is left of it is killed.
@@ -32,6 +35,7 @@ pub struct ProductSpec {
 pub struct Product {
     tree: Arc<ProcessTree>,
     grace: Duration,
+    hurry: CancellationToken,
 }
 
 /// What it is spoken to over.
@@ -77,6 +81,7 @@ impl Product {
             cwd,
             env,
             grace,
+            hurry,
         } = spec;
         let started = launcher
             .spawn(ProcessSpec {
@@ -89,6 +94,7 @@ impl Product {
         let product = Self {
             tree: Arc::new(started.tree),
             grace,
+            hurry,
         };
         let streams = Streams {
             stdin: started.stdin.ok_or_else(|| SpawnError::Resources {
@@ -115,8 +121,17 @@ impl Product {
         self.tree.leader_exited()
     }
 
+    /// Resolves when nothing has time any more to end by itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// Only waits.
+    pub async fn hurried(&self) {
+        self.hurry.cancelled().await;
+    }
+
     /// Ends it and all that it started, if something of that is left, and returns when nothing is: TERM, the grace, KILL. Every
-    /// call awaits the one end.
+    /// call awaits the one end. In a hurry, one that is awaited has no grace.
     ///
     /// # Errors
     ///
@@ -127,7 +142,16 @@ impl Product {
     /// The end goes on: dropping this only stops waiting.
     pub async fn release(&self) -> Result<(), ReleaseError> {
         self.tree.terminate(self.grace);
-        let TreeEnd { survivors, proof, .. } = self.tree.ended().await;
+        let hurried = async {
+            self.hurried().await;
+            self.tree.terminate(Duration::ZERO);
+            pending::<Infallible>().await
+        };
+        let TreeEnd { survivors, proof, .. } = tokio::select! {
+            biased;
+            end = self.tree.ended() => end,
+            never = hurried => match never {},
+        };
         if !survivors.is_empty() {
             let named: Vec<String> = survivors
                 .iter()

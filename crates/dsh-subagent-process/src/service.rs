@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dsh_scope::{EffectHandle, Scope};
 use dsh_subagent::{RegisterError, SubagentProvider, SubagentRegistry};
 use dsh_subprocess::Launcher;
+use tokio_util::sync::CancellationToken;
 
 use crate::ConfigError;
 
@@ -16,6 +17,8 @@ pub struct Deps {
     pub subagents: SubagentRegistry,
     /// What starts its processes.
     pub launcher: Launcher,
+    /// Takes the grace from every product that is ended, once it is cancelled.
+    pub hurry: CancellationToken,
     /// What is left of the program's own environment when its secrets are taken out.
     pub ambient: Vec<(OsString, OsString)>,
 }

@@ -10,6 +10,7 @@ use dsh_subagent_process::{
 use dsh_subprocess::Launcher;
 use dsh_testkit::LogCapture;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 fn shell(script: &str) -> ProductSpec {
     ProductSpec {
@@ -18,6 +19,7 @@ fn shell(script: &str) -> ProductSpec {
         cwd: "/".into(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         grace: Duration::from_secs(5),
+        hurry: CancellationToken::new(),
     }
 }
 
@@ -71,6 +73,27 @@ async fn what_does_not_listen_is_killed_after_the_grace() {
     assert_eq!(lines.next().await.expect("a line").as_deref(), Some("ready"));
     product.release().await.expect("nothing is left");
     assert_eq!(product.exited().expect("over").to_string(), "signal: SIGKILL");
+}
+
+#[tokio::test]
+async fn a_hurry_takes_the_grace_from_an_end_that_is_awaited_and_from_later_ones() {
+    let mut spec = shell("trap '' TERM; echo ready; while :; do sleep 600; done");
+    spec.grace = Duration::from_secs(600);
+    for _ in ["awaited", "later"] {
+        let (product, streams) = Product::start(&Launcher::groups(), spec.clone())
+            .await
+            .expect("a shell");
+        let mut lines = Lines::new(streams.stdout);
+        assert_eq!(lines.next().await.expect("a line").as_deref(), Some("ready"));
+        let in_a_moment = async { spec.hurry.cancel() };
+        // The release is polled first: it has begun when the hurry comes.
+        let released = async { tokio::join!(biased; product.release(), in_a_moment).0 };
+        let released = tokio::time::timeout(Duration::from_secs(30), released).await;
+        released
+            .expect("it is not waited for the grace")
+            .expect("nothing is left");
+        assert_eq!(product.exited().expect("over").to_string(), "signal: SIGKILL");
+    }
 }
 
 #[tokio::test]

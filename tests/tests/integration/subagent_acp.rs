@@ -34,6 +34,7 @@ impl Delegating {
         let deps = Deps {
             subagents: subagents.clone(),
             launcher: Launcher::guarded(GuardConfig::helper(helper)).expect("the helper is there"),
+            hurry: CancellationToken::new(),
             ambient: environment(&room)
                 .map(|(name, value)| (name.into(), value.into()))
                 .to_vec(),

@@ -89,6 +89,7 @@ impl Parent {
         let deps = Deps {
             subagents: self.subagents.clone(),
             launcher: Launcher::guarded(GuardConfig::helper(helper)).expect("the helper is there"),
+            hurry: CancellationToken::new(),
             ambient: Vec::new(),
         };
         install(&self.scope, deps, config).expect("a provider")

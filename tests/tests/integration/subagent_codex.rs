@@ -92,6 +92,7 @@ impl Delegating {
         let deps = Deps {
             subagents: self.subagents.clone(),
             launcher: self.launcher.clone(),
+            hurry: CancellationToken::new(),
             ambient: Vec::new(),
         };
         let provider = install(&self.scope, deps, config).expect("a new name");

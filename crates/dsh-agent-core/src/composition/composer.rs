@@ -15,10 +15,11 @@ use dsh_session::Session;
 use dsh_subagent::SubagentRegistry;
 use dsh_system_prompt::Section;
 use dsh_tasks::TaskRegistry;
+use dsh_tool_subagent::ToolSubagentConfig;
 use dsh_tools::{Approver, Restriction, ToolRegistry};
 
-use super::Presets;
-use super::preset::{Preset, ToolKind};
+use super::preset::{Preset, ToolKind, ToolRow};
+use super::{Ground, Presets};
 use crate::config::BASH;
 use crate::continuity;
 use crate::prompt::{self, Place};
@@ -32,6 +33,7 @@ pub(crate) struct Composer {
     pub(crate) tasks: TaskRegistry,
     /// Whether the tools that control tasks are there.
     pub(crate) control: Control,
+    pub(crate) ground: Ground,
     pub(crate) presets: Presets,
     /// The preset of sessions that name none.
     pub(crate) preset: String,
@@ -139,7 +141,7 @@ impl Composer {
     /// The preset that a session names, or the one of all others, as it is now.
     fn preset_of(&self, session: &Session) -> Result<Arc<Preset>, BoxError> {
         let id = session.header().preset.as_deref().unwrap_or(&self.preset);
-        Ok(Arc::new(self.presets.load(id)?))
+        Ok(Arc::new(self.ground.preset(&self.presets, id)?))
     }
 
     /// Gives an agent the tools of its preset.
@@ -158,7 +160,8 @@ impl Composer {
                             Control::Off => None,
                         },
                     };
-                    drop(dsh_tool_subagent::install_for(agent, deps, (**config).clone())?);
+                    let config = self.as_offered(config, preset);
+                    drop(dsh_tool_subagent::install_for(agent, deps, config)?);
                 }
             }
         }
@@ -169,6 +172,29 @@ impl Composer {
             );
         }
         Ok(())
+    }
+
+    /// A filter names tools of its preset that are not there, too: their rows are switched off, or their providers are not
+    /// mounted. Nobody has to be kept from those, and the seam knows none of them.
+    fn as_offered(&self, config: &ToolSubagentConfig, preset: &Preset) -> ToolSubagentConfig {
+        let mut config = config.clone();
+        let (offered, absent): (Vec<_>, Vec<_>) = preset.rows.iter().partition(|row| self.offers(row));
+        let has = |rows: &[&ToolRow], name: &str| rows.iter().any(|row| row.tool.tool_name() == name);
+        if let Some(filter) = &mut config.tool_filter {
+            for names in [&mut filter.allow, &mut filter.deny].into_iter().flatten() {
+                names.retain(|name| has(&offered, name) || !has(&absent, name));
+            }
+        }
+        config
+    }
+
+    /// Whether agents have the tool of a row now.
+    fn offers(&self, row: &ToolRow) -> bool {
+        match &row.tool {
+            // The host's: a preset without it only denies it.
+            ToolKind::Bash => true,
+            ToolKind::Subagent(config) => !row.disabled && self.subagents.info(&config.provider).is_some(),
+        }
     }
 
     fn known_of(&self, agent: &Agent) -> Option<Known> {

@@ -10,7 +10,6 @@ use dsh_tool_subagent::ToolSubagentConfig;
 use serde::Deserialize;
 use toml::Table;
 
-use super::profile::Profile;
 use super::rows::{Row, check_id, read_file, rows};
 use crate::config::{BASH, decode};
 use crate::error::{ConfigError, Fault};
@@ -23,7 +22,7 @@ const SHIPPED: [(&str, &str); 3] = [
 ];
 
 /// The list of rows in a preset.
-const TOOLS: &str = "tools";
+pub(crate) const TOOLS: &str = "tools";
 
 /// The presets that can be chosen: those that are shipped, and those in a directory. They are read when they are used, so a
 /// change counts for what is composed after it.
@@ -82,6 +81,14 @@ pub enum PresetError {
     /// What is in its file.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A file has the id of one that is shipped.
+    #[error("preset \"{id}\" is there twice: it is shipped, and {} is another one: give that file another name", .file.display())]
+    Twice {
+        /// The id.
+        id: String,
+        /// The file.
+        file: PathBuf,
+    },
     /// There is one of this id already.
     #[error("preset \"{0}\" exists already: choose another id")]
     Exists(String),
@@ -142,7 +149,7 @@ impl Presets {
     ///
     /// # Errors
     ///
-    /// A [`PresetError`]: there is none, or everything that is wrong in it.
+    /// A [`PresetError`]: there is none, there are two, or everything that is wrong in it.
     pub fn load(&self, id: &str) -> Result<Preset, PresetError> {
         let (origin, text) = self.text(id)?;
         parse(id, &text).map_err(|faults| ConfigError::Faults { origin, faults }.into())
@@ -211,18 +218,21 @@ impl Presets {
 
     fn text(&self, id: &str) -> Result<(String, String), PresetError> {
         check_id(id).map_err(PresetError::BadId)?;
-        if let Some(text) = shipped(id) {
-            return Ok((format!("preset {id}"), text.to_owned()));
+        let file = self.directory.as_ref();
+        let file = file.map(|directory| directory.join(format!("{id}.toml")));
+        match (shipped(id), &file) {
+            (Some(_), Some(file)) if file.symlink_metadata().is_ok() => {
+                let (id, file) = (id.to_owned(), file.clone());
+                return Err(PresetError::Twice { id, file });
+            }
+            (Some(text), _) => return Ok((format!("preset {id}"), text.to_owned())),
+            (None, _) => {}
         }
         let missing = || PresetError::NotFound {
             id: id.to_owned(),
             available: self.ids().join(", "),
         };
-        let path = self
-            .directory
-            .as_ref()
-            .ok_or_else(missing)?
-            .join(format!("{id}.toml"));
+        let path = file.ok_or_else(missing)?;
         match read_file(&path) {
             Ok(text) => Ok((path.display().to_string(), text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing()),
@@ -328,37 +338,25 @@ fn repeated(rows: &[ToolRow]) -> Vec<Fault> {
     faults
 }
 
-impl Preset {
-    /// What rows that are switched on ask of providers of `profile` that cannot do it.
-    pub(crate) fn misfits(&self, profile: &Profile) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        for row in self.rows.iter().filter(|row| !row.disabled) {
-            let ToolKind::Subagent(config) = &row.tool else {
-                continue;
-            };
-            let Some(can) = profile.capabilities(&config.provider) else {
-                continue;
-            };
-            if let Err(wrong) = config.suits(can) {
-                let key = format!("{TOOLS}.{}.config", row.id);
-                faults.extend(
-                    wrong
-                        .problems()
-                        .iter()
-                        .map(|problem| Fault::new(&key, problem.clone())),
-                );
-            }
-        }
-        faults
-    }
-}
-
 impl ToolKind {
     pub(crate) fn tool_name(&self) -> &str {
         match self {
             Self::Bash => BASH,
             Self::Subagent(config) => &config.tool_name,
         }
+    }
+
+    /// The tools that children of it are allowed or denied, each after the name of that list.
+    pub(crate) fn filtered<'a>(&'a self) -> impl Iterator<Item = (&'static str, &'a str)> {
+        let filter = match self {
+            Self::Bash => None,
+            Self::Subagent(config) => config.tool_filter.as_ref(),
+        };
+        let lists = filter.map(|filter| [("allow", &filter.allow), ("deny", &filter.deny)]);
+        let names = |(list, names): (&'static str, &'a Option<Vec<String>>)| {
+            names.iter().flatten().map(move |name| (list, name.as_str()))
+        };
+        lists.into_iter().flatten().flat_map(names)
     }
 }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use dsh_agent::{Agent, AgentSpec};
 use dsh_agent_core::{AgentCore, Composition, Config, Parts, Presets, Profile, Provider, ServiceContext};
 use dsh_agent_loop::LedAgent;
-use dsh_llm::ModelRegistry;
+use dsh_llm::{ContentBlock, ModelRegistry};
 use dsh_llm_scripted::ScriptedAdapter;
-use dsh_session::{Session, SessionId};
+use dsh_session::{EventData, Message, MessageSource, Session, SessionId, TurnEnd};
 use dsh_subagent::{Run, StartRequest};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -158,4 +158,125 @@ fn what_is_said_about_single_tools_is_about_tools_that_an_agent_can_have() {
              configuration: approval.ask: no tool has the name \"sh\" {there_is}"
         )
     );
+}
+
+#[test]
+fn a_filter_names_tools_that_there_are() {
+    let home = tempfile::tempdir().unwrap();
+    let filter = |names: &str| {
+        let row = format!("provider = \"spawn\", tool_filter = {{ {names} }}");
+        write(home.path(), &SPAWN.replace("provider = \"spawn\"", &row));
+    };
+    let composition = Composition {
+        presets: Presets::in_directory(Some(home.path().to_owned())),
+        preset: "mine".to_owned(),
+        ..Composition::default()
+    };
+    let mut config = Config::default();
+    filter("allow = [\"bash\", \"subagent\"], deny = [\"task_list\"]");
+    composition.check(&config).unwrap();
+    // Everything at once: both lists, and the configuration.
+    filter("allow = [\"bash\", \"bsah\"], deny = [\"task_lits\"]");
+    config.approval.ask = ["sh".to_owned()].into();
+    let told = composition.check(&config).unwrap_err().to_string();
+    let file = home.path().join("mine.toml").display().to_string();
+    let known = "(there is: bash, task_output, task_list, task_kill, subagent)";
+    let expected = [
+        format!("{file}: tools.spawn.config.tool_filter.allow: no tool has the name \"bsah\" {known}"),
+        format!("{file}: tools.spawn.config.tool_filter.deny: no tool has the name \"task_lits\" {known}"),
+    ];
+    let (preset, configuration) = told.split_at(told.find("\nconfiguration: ").unwrap());
+    assert_eq!(preset, expected.join("\n"));
+    assert!(
+        configuration.contains("no tool has the name \"sh\""),
+        "{configuration}"
+    );
+    // Without the control tools there is none to be kept from.
+    filter("deny = [\"task_list\"]");
+    let mut config = Config::default();
+    config.tool_tasks.enabled = false;
+    let told = composition.check(&config).unwrap_err().to_string();
+    assert!(
+        told.ends_with("no tool has the name \"task_list\" (there is: bash, subagent)"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_filter_may_name_tools_whose_rows_are_off_or_whose_providers_are_not_mounted() {
+    let home = tempfile::tempdir().unwrap();
+    let row = |id: &str, more: &str| {
+        format!(
+            "[[tools]]\nid = \"{id}\"\nname = \"subagent\"\n{more}config = {{ provider = \"{id}\", tool_name = \"{id}\" }}\n"
+        )
+    };
+    let filter = "provider = \"spawn\", tool_filter = { deny = [\"absent\", \"off\", \"bash\"] }";
+    let spawn = SPAWN.replace("provider = \"spawn\"", filter);
+    write(
+        home.path(),
+        &[BASH, &spawn, &row("absent", ""), &row("off", "disabled = true\n")].concat(),
+    );
+    let arguments = json!({"description": "d", "prompt": "work"});
+    let core = core(
+        home.path(),
+        json!([
+            {"tool_calls": [{"name": "subagent", "arguments": arguments}]},
+            {"tool_calls": [{"name": "bash", "arguments": {"command": "true", "description": "d"}}]},
+            {"expect": ["unknown tool"], "text": "No bash here."},
+            {"expect": ["No bash here."], "text": "Done."},
+        ]),
+    );
+    let context = core.context();
+    let led = lead(context, "s").await;
+    assert_eq!(tools(context, led.agent()), ["bash", "subagent"]);
+    let message = Message {
+        content: vec![ContentBlock::text("go")],
+        source: MessageSource::User,
+    };
+    led.agent().follow_up(message).unwrap();
+    led.agent().when_idle().await;
+    let events = led.agent().session().events();
+    let ended = events.iter().rev().find_map(|event| match &event.data {
+        EventData::TurnEnd { reason, .. } => Some(reason.clone()),
+        _ => None,
+    });
+    assert_eq!(ended, Some(TurnEnd::Completed), "{events:?}");
+    core.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_preset_that_stopped_to_fit_is_told_with_all_its_faults_before_there_is_an_agent() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), BASH);
+    let core = core(home.path(), json!([]));
+    let context = core.context();
+    let filter = "provider = \"spawn\", tool_filter = { deny = [\"a\", \"b\"] }";
+    write(home.path(), &SPAWN.replace("provider = \"spawn\"", filter));
+    let session = Session::with_header(context.session_header(SessionId::new("s"), None));
+    let refused = context.lead(session, None).await.unwrap_err().to_string();
+    for name in ["\"a\"", "\"b\""] {
+        assert!(
+            refused.contains(&format!("no tool has the name {name}")),
+            "{refused}"
+        );
+    }
+    assert!(context.agents.get(&SessionId::new("s")).is_none());
+    core.shutdown().await;
+}
+
+#[test]
+fn a_file_with_the_id_of_a_shipped_preset_is_told_wherever_it_is_used() {
+    let home = tempfile::tempdir().unwrap();
+    let presets = Presets::in_directory(Some(home.path().to_owned()));
+    presets.load("minimal").unwrap();
+    let file = home.path().join("minimal.toml");
+    fs::write(&file, BASH).unwrap();
+    let told = format!(
+        "preset \"minimal\" is there twice: it is shipped, and {} is another one: give that file another name",
+        file.display()
+    );
+    assert_eq!(presets.load("minimal").unwrap_err().to_string(), told);
+    assert_eq!(presets.copy("minimal", "mine").unwrap_err().to_string(), told);
+    assert_eq!(presets.ids(), ["standard", "code", "minimal"]);
+    presets.load("standard").unwrap();
 }

@@ -49,14 +49,16 @@ fn acp_all_that_is_wrong_is_told_at_once() {
     let config = AcpConfig {
         provider_name: String::new(),
         cwd: Some(PathBuf::new()),
+        args: vec!["--good".to_owned(), "\0".to_owned()],
         env: BTreeMap::from([("A=B".to_owned(), Variable::Removed)]),
         ..AcpConfig::new("bin/agent")
     };
     assert_eq!(
-        config.validate().expect_err("four faults").to_string(),
+        config.validate().expect_err("five faults").to_string(),
         "subagent-acp: provider_name must not be empty\n\
          subagent-acp: command must be an absolute path or a bare name, not bin/agent\n\
          subagent-acp: cwd must not be empty\n\
+         subagent-acp: args[1] must not hold NUL\n\
          subagent-acp: env cannot name \"A=B\"; a name is not empty and holds neither \"=\" nor NUL"
     );
     let error = AcpConfig::new("").validate().expect_err("no command");

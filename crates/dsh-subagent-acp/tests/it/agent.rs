@@ -36,6 +36,7 @@ pub(crate) struct Host {
     pub(crate) room: TempDir,
     pub(crate) scope: Scope,
     pub(crate) subagents: SubagentRegistry,
+    pub(crate) hurry: CancellationToken,
     agents: AgentRegistry,
     parent: AgentHandle,
     marker: Marker,
@@ -56,6 +57,7 @@ impl Host {
             room,
             scope,
             subagents: SubagentRegistry::new(),
+            hurry: CancellationToken::new(),
             agents,
             parent,
             marker: Marker::new(),
@@ -74,6 +76,7 @@ impl Host {
         let deps = Deps {
             subagents: self.subagents.clone(),
             launcher: Launcher::groups(),
+            hurry: self.hurry.clone(),
             ambient: vec![
                 ("PATH".into(), "/usr/bin:/bin".into()),
                 ("ROOM".into(), self.room.path().into()),

@@ -166,6 +166,29 @@ async fn acp_an_agent_that_is_deaf_to_everything_is_killed_with_what_it_started(
 }
 
 #[tokio::test]
+async fn acp_a_hurry_takes_both_graces_from_an_agent_that_is_deaf_to_everything() {
+    let host = Host::new();
+    host.install(AcpConfig {
+        dispose_eof_grace_ms: 600_000.0,
+        dispose_grace_ms: 600_000.0,
+        ..Host::shell("trap '' TERM; sleep 600 & up; hear; stop end_turn; forever")
+    });
+    let run = host.start("the task").await.expect("it starts");
+    run.result().await.expect("a result");
+    let disposing = async {
+        let hurrying = async { host.hurry.cancel() };
+        tokio::join!(biased; run.dispose(), hurrying).0
+    };
+    let disposed = tokio::time::timeout(Duration::from_secs(30), disposing).await;
+    disposed
+        .expect("nobody waits for the graces")
+        .expect("it is gone");
+    assert!(is_gone(host.pid()));
+    host.assert_empty();
+    host.close().await;
+}
+
+#[tokio::test]
 async fn acp_an_agent_that_never_reads_its_task_can_be_cancelled() {
     let host = Host::new();
     host.install(AcpConfig {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dsh_subagent::{RunResult, StopReason};
 use dsh_subagent_acp::AcpConfig;
+use dsh_subagent_process::MAX_LINE_BYTES;
 use dsh_testkit::LogCapture;
 
 use crate::agent::Host;
@@ -32,6 +33,29 @@ async fn acp_a_crash_in_the_middle_is_an_error_with_what_was_said() {
     assert!(logged.contains(&format!("subagent-acp \"acp\": child run failed (error): {line}")));
     run.dispose().await.expect("it is gone");
     host.close().await;
+}
+
+#[tokio::test]
+async fn acp_a_line_that_nobody_can_hold_is_called_that_however_the_agent_ends() {
+    let bytes = MAX_LINE_BYTES + 1;
+    for end in ["exit 1", "forever"] {
+        let host = Host::new();
+        let run = host
+            .run(&format!(
+                "up; hear; say partial; head -c {bytes} /dev/zero | tr '\\0' x; {end}"
+            ))
+            .await;
+        let result = run.result().await.expect("a result");
+        assert_eq!(
+            (failure(&result).as_str(), result.text().as_str()),
+            (
+                "ACP subagent failure (stage: prompt; category: line-too-long)",
+                "partial"
+            )
+        );
+        run.dispose().await.expect("it is gone");
+        host.close().await;
+    }
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ fn provider() -> ClaudeCode {
     ClaudeCode {
         reports: Reports::new(NAME, SUBJECT, "claude-code"),
         launcher: Launcher::groups(),
+        hurry: CancellationToken::new(),
         program: "/claude".into(),
         env: Vec::new(),
         mode: PermissionMode::DontAsk,

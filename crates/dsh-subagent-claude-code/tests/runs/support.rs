@@ -81,6 +81,7 @@ impl Home {
         let deps = Deps {
             subagents: self.subagents.clone(),
             launcher: Launcher::groups(),
+            hurry: CancellationToken::new(),
             ambient: ambient.map(|(name, value)| (name.into(), value.into())).to_vec(),
         };
         install(&self.scope, deps, config)

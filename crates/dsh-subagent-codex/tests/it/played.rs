@@ -95,6 +95,7 @@ impl Room {
         Deps {
             subagents: self.subagents.clone(),
             launcher: Launcher::groups(),
+            hurry: CancellationToken::new(),
             ambient: vec![
                 ("PATH".into(), "/usr/bin:/bin".into()),
                 ("AMBIENT".into(), "it".into()),

@@ -45,7 +45,12 @@ fn all_that_is_wrong_is_told_at_once() {
     let told = problems(|check| {
         check.provider_name("");
         check.program(NATIVE, Some(Path::new("robot")));
-        check.env(&BTreeMap::from([("A=B".to_owned(), Variable::Removed)]));
+        check.env(&BTreeMap::from([
+            ("A=B".to_owned(), Variable::Removed),
+            // The value may be a secret.
+            ("KEY".to_owned(), "SECRET\0TOKEN".into()),
+        ]));
+        check.argument("args[0]", "a\0b");
         check.problem("it is no robot");
     });
     assert_eq!(
@@ -53,6 +58,8 @@ fn all_that_is_wrong_is_told_at_once() {
         "subagent-robot: provider_name must not be empty\n\
          subagent-robot: program must be the absolute path of the native robot program, not robot\n\
          subagent-robot: env cannot name \"A=B\"; a name is not empty and holds neither \"=\" nor NUL\n\
+         subagent-robot: env.KEY must not hold NUL\n\
+         subagent-robot: args[0] must not hold NUL\n\
          subagent-robot: it is no robot"
     );
 }
