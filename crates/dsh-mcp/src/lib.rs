@@ -50,8 +50,8 @@
 //! - **Resources.** Every task of the agent is `dsh://task/<id>`, `text/plain`: all output so far (the last 256 KiB)
 //!   and the status line. Reading one consumes nothing and counts as told to nobody. Clients are notified when tasks
 //!   come and go, and of changes of those they subscribed to.
-//! - **Bad input.** A line that is no JSON, or no request, gets a JSON-RPC error and the server goes on; so do lines
-//!   over 4 MiB, batches (each request in one gets its own error), requests before `initialize`, and an id that is in
+//! - **Bad input.** A line that is no JSON, or no request, gets a JSON-RPC error and the server goes on; so do
+//!   messages over 4 MiB (4,194,304 bytes, under their id if they have one), batches (each request in one gets its own error), requests before `initialize`, and an id that is in
 //!   use by a request in flight. Wrong tool arguments are an error *result*, for the model to see.
 //! - **The end.** When the input ends, everything is disposed at once; [`serve`] returns when it is gone.
 
@@ -69,6 +69,9 @@ mod line;
 mod message;
 
 mod error;
+
+#[doc(hidden)]
+pub mod fuzzing;
 
 pub use dsh_agent_core::Served;
 pub use error::ServeError;

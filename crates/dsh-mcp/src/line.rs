@@ -1,6 +1,11 @@
 //! Lines of bounded length from a byte stream.
 
+use rmcp::model::RequestId;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+use skim::Skim;
+
+mod skim;
 
 /// The longest line that is read, in bytes. A longer one is refused and skipped; the stream goes on.
 pub(crate) const MAX_LINE: usize = 4 * 1024 * 1024;
@@ -10,8 +15,8 @@ pub(crate) struct LineReader<R> {
     input: BufReader<R>,
     line: Vec<u8>,
     limit: usize,
-    /// The rest of a line that was refused for its length is still to come.
-    skipping: bool,
+    /// Looks through a line that is too long.
+    skipping: Option<Skim>,
 }
 
 /// What came next.
@@ -19,8 +24,8 @@ pub(crate) struct LineReader<R> {
 pub(crate) enum Line {
     /// A line without its newline.
     Complete(Vec<u8>),
-    /// A line longer than the limit; it is skipped.
-    TooLong,
+    /// A line longer than the limit; it was skipped, all but the id of the request that it was.
+    TooLong(Option<RequestId>),
     /// The stream is over. Bytes after the last newline are an unfinished message and are dropped.
     End,
 }
@@ -31,7 +36,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             input: BufReader::new(input),
             line: Vec::new(),
             limit,
-            skipping: false,
+            skipping: None,
         }
     }
 
@@ -53,29 +58,29 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             let newline = available.iter().position(|byte| *byte == b'\n');
             let body = newline.unwrap_or(available.len());
             let consumed = newline.map_or(body, |at| at + 1);
-            let fits = self.line.len() + body <= self.limit;
-            if fits && !self.skipping {
-                self.line.extend_from_slice(&available[..body]);
-            }
+            self.take(body);
             self.input.consume(consumed);
-            if let Some(line) = self.step(fits, newline.is_some()) {
-                return line;
+            if newline.is_some() {
+                return match self.skipping.take() {
+                    Some(skim) => Line::TooLong(skim.id()),
+                    None => Line::Complete(std::mem::take(&mut self.line)),
+                };
             }
         }
     }
 
-    /// What the bytes just consumed amount to; `None` = read on.
-    fn step(&mut self, fits: bool, ended: bool) -> Option<Line> {
-        if self.skipping {
-            self.skipping = !ended;
-            return None;
+    /// Goes on with a line: these many bytes of what is there belong to it.
+    fn take(&mut self, body: usize) {
+        let piece = &self.input.buffer()[..body];
+        if self.skipping.is_none() && self.line.len() + body > self.limit {
+            let mut skim = Skim::default();
+            skim.read(&std::mem::take(&mut self.line));
+            self.skipping = Some(skim);
         }
-        if !fits {
-            self.line = Vec::new();
-            self.skipping = !ended;
-            return Some(Line::TooLong);
+        match &mut self.skipping {
+            Some(skim) => skim.read(piece),
+            None => self.line.extend_from_slice(piece),
         }
-        ended.then(|| Line::Complete(std::mem::take(&mut self.line)))
     }
 }
 

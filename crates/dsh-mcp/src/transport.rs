@@ -59,15 +59,23 @@ impl<R: AsyncRead + Send + Unpin> Wire<R> {
                         return Some(request);
                     }
                 }
-                Line::TooLong => {
-                    self.refusals.push_back(refusal(
-                        None,
-                        &format!("a message may have at most {MAX_LINE} bytes"),
-                    ));
-                }
+                Line::TooLong(id) => self.refuse_long(id.as_ref()),
                 Line::End => return None,
             }
         }
+    }
+
+    /// A message was too long to be kept.
+    fn refuse_long(&mut self, id: Option<&RequestId>) {
+        let reason = format!("a message may have at most {MAX_LINE} bytes");
+        tracing::warn!("mcp: refused a longer one: {reason}");
+        // As for every request: an id that is in use names the earlier one.
+        let opened = id.map(|id| self.calls.open(id, Kind::Other));
+        let id = id.filter(|_| !matches!(opened, Some(Err(OpenError::InUse(_)))));
+        if let Some(Ok(ours)) = opened {
+            self.calls.finish(ours);
+        }
+        self.refusals.push_back(refusal(id, &reason));
     }
 
     fn take(&mut self, incoming: Incoming) -> Option<ClientJsonRpcMessage> {

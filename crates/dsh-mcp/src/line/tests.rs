@@ -21,7 +21,7 @@ fn complete(text: &str) -> Line {
 async fn a_line_of_exactly_the_limit_passes_and_one_byte_more_does_not() {
     assert_eq!(
         lines(b"1234\n12345\nok\n", 4).await,
-        [complete("1234"), Line::TooLong, complete("ok"), Line::End]
+        [complete("1234"), Line::TooLong(None), complete("ok"), Line::End]
     );
 }
 
@@ -31,7 +31,20 @@ async fn an_overlong_line_is_refused_once_and_skipped_across_many_reads() {
     input.extend_from_slice(b"\nnext\n");
     assert_eq!(
         lines(&input, 10).await,
-        [Line::TooLong, complete("next"), Line::End]
+        [Line::TooLong(None), complete("next"), Line::End]
+    );
+}
+
+#[tokio::test]
+async fn an_overlong_request_is_known_by_its_id_wherever_that_stands() {
+    let long = "x".repeat(50_000);
+    let first = format!(r#"{{"id":1,"method":"m","params":{{"a":"{long}"}}}}"#);
+    let last = format!(r#"{{"method":"m","params":{{"a":"{long}"}},"id":"two"}}"#);
+    let input = format!("{first}\n{last}\n{first}");
+    let (one, two) = (RequestId::Number(1), RequestId::String("two".into()));
+    assert_eq!(
+        lines(input.as_bytes(), 10_000).await,
+        [Line::TooLong(Some(one)), Line::TooLong(Some(two)), Line::End]
     );
 }
 

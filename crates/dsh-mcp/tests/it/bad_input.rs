@@ -34,7 +34,7 @@ async fn a_bad_line_gets_a_clear_error_and_the_server_goes_on() {
             -32600,
             "batches are not supported",
         ),
-        (huge.as_bytes(), Value::Null, -32600, "at most 4194304 bytes"),
+        (huge.as_bytes(), json!(1), -32600, "at most 4194304 bytes"),
         (
             br#"{"jsonrpc":"2.0","id":"a","method":"no/such"}"#,
             json!("a"),
@@ -113,6 +113,32 @@ async fn no_error_repeats_a_megabyte_of_what_it_refuses() {
         };
         assert!(message.len() < 10_000, "{} bytes", message.len());
     }
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_is_answered_under_its_id_unless_an_earlier_request_has_it() {
+    let core = core(Config::default());
+    let probe = Probe::offer(&core, "probe", "ok");
+    let mut client = Client::connected(core).await;
+    let call = |id: &str, text: String| {
+        let call = json!({"name": "probe", "arguments": {"text": text}});
+        json!({"jsonrpc": "2.0", "method": "tools/call", "params": call, "id": id})
+    };
+    client.send(call("busy", String::new())).await;
+    probe.entered.opened().await;
+    for (id, answered) in [("busy", Value::Null), ("free", json!("free"))] {
+        client.send(call(id, "x".repeat(4_500_000))).await;
+        let answer = client.next().await;
+        assert_eq!(
+            (&answer["id"], &answer["error"]["message"]),
+            (&answered, &json!("a message may have at most 4194304 bytes"))
+        );
+    }
+    // Just under the limit it is served.
+    let id = client
+        .request("ping", json!({"_meta": {"text": "x".repeat(4_100_000)}}))
+        .await;
+    assert_eq!(client.answer(id).await["result"], json!({}));
 }
 
 #[tokio::test]
