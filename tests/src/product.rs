@@ -7,6 +7,7 @@ pub mod claude;
 pub mod client;
 pub mod codex;
 pub mod subagent;
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,6 +19,8 @@ use tokio::process::Command;
 use crate::dialogue::Dialogue;
 use crate::model::{ModelServer, Turn, Wire};
 use crate::room::Room;
+
+pub use version::Version;
 
 /// A product that was not started yet, its room and its model.
 #[derive(Debug)]
@@ -47,7 +50,7 @@ impl Product {
     /// When `DSH_TEST_CODEX` is not set.
     pub async fn codex(turns: impl IntoIterator<Item = Turn>) -> Product {
         let model = ModelServer::start(Wire::Responses, turns).await;
-        Product::new(Kind::Codex, program("DSH_TEST_CODEX"), model)
+        Product::new(Kind::Codex, program(codex::PROGRAM), model)
     }
 
     /// Claude Code, configured for a model that says `turns`.
@@ -59,7 +62,7 @@ impl Product {
     /// When `DSH_TEST_CLAUDE` is not set.
     pub async fn claude(turns: impl IntoIterator<Item = Turn>) -> Product {
         let model = ModelServer::start(Wire::Messages, turns).await;
-        Product::new(Kind::ClaudeCode, program("DSH_TEST_CLAUDE"), model)
+        Product::new(Kind::ClaudeCode, program(claude::PROGRAM), model)
     }
 
     fn new(kind: Kind, program: PathBuf, model: ModelServer) -> Product {

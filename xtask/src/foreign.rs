@@ -36,13 +36,13 @@ pub(crate) fn prepare(workspace: &Workspace) -> [Foreign; 4] {
         },
         Foreign {
             name: "Codex",
-            variable: "DSH_TEST_CODEX",
+            variable: Product::Codex.variable(),
             tests: "package(tests) & test(/codex/)",
             program: products::prepare(workspace, Product::Codex),
         },
         Foreign {
             name: "Claude Code",
-            variable: "DSH_TEST_CLAUDE",
+            variable: Product::ClaudeCode.variable(),
             tests: "package(tests) & test(/claude/)",
             program: products::prepare(workspace, Product::ClaudeCode),
         },

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Error;
+use crate::products::Generation;
 use crate::workspace::Workspace;
 
 /// Build automation of this workspace.
@@ -58,7 +59,11 @@ enum Command {
         minutes: f64,
     },
     /// Fetch the agent products that tests drive, at their pinned versions, into the target directory.
-    Products,
+    Products {
+        /// The oldest versions that must work, and not the newest: `env $(cargo xtask products --oldest) cargo xtask test`.
+        #[arg(long)]
+        oldest: bool,
+    },
     /// Check what the compiler does not: layers, sizes, words, documents.
     Tidy,
     /// Explore the interleavings of the lock-based cores.
@@ -88,7 +93,13 @@ fn run(cli: Cli) -> Result<(), Error> {
         Command::Soak { nextest } => test::soak(&workspace, &nextest),
         Command::Bench(options) => bench::run(&workspace, &options),
         Command::Chaos { seed, minutes } => chaos::run(&workspace, seed, minutes),
-        Command::Products => products::run(&workspace),
+        Command::Products { oldest } => products::run(
+            &workspace,
+            match oldest {
+                true => Generation::Oldest,
+                false => Generation::Newest,
+            },
+        ),
         Command::Tidy => tidy::run(&workspace),
         Command::Loom => steps::loom(&workspace),
         Command::Docs => steps::docs(&workspace),

@@ -1,7 +1,8 @@
 //! The agent products that the integration tests drive: exact versions, native programs, below `target`.
 //!
 //! npm fetches each archive, and what it says of the archive must be what the pin says. Nothing of the package is run
-//! to install it. It is fetched once; a change of its pin fetches it again.
+//! to install it. It is fetched once; a change of its pin fetches it again. A program that the environment names is taken
+//! instead, whatever it is.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +20,15 @@ const PINS: &str = "tests/clients/products.txt";
 pub(crate) enum Product {
     Codex,
     ClaudeCode,
+}
+
+/// Which of the versions that the tests know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// What is tested by default.
+    Newest,
+    /// What must work, too.
+    Oldest,
 }
 
 /// One line of the pin file.
@@ -40,14 +50,31 @@ impl Product {
             Product::ClaudeCode => "claude",
         }
     }
+
+    /// Tells the tests where it is.
+    pub(crate) fn variable(self) -> &'static str {
+        match self {
+            Product::Codex => "DSH_TEST_CODEX",
+            Product::ClaudeCode => "DSH_TEST_CLAUDE",
+        }
+    }
 }
 
-/// Fetches every product and prints where each is; fails when one could not be had.
-pub(crate) fn run(workspace: &Workspace) -> Result<(), Error> {
+impl Generation {
+    fn name(self) -> &'static str {
+        match self {
+            Generation::Newest => "newest",
+            Generation::Oldest => "oldest",
+        }
+    }
+}
+
+/// Fetches every product and prints where each is, as what a test's environment needs; fails when one could not be had.
+pub(crate) fn run(workspace: &Workspace, generation: Generation) -> Result<(), Error> {
     let mut result = Ok(());
     for product in Product::ALL {
-        match prepare(workspace, product) {
-            Ok(program) => println!("{}", program.display()),
+        match fetched(workspace, product, generation) {
+            Ok(program) => println!("{}={}", product.variable(), program.display()),
             Err(error) => {
                 eprintln!("{}: {error}", product.name());
                 result = result.and(Err(error));
@@ -57,12 +84,20 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Error> {
     result
 }
 
-/// The program of a product, fetched if needed.
+/// The program of a product: the one that the environment names, else the newest, fetched if needed.
 pub(crate) fn prepare(workspace: &Workspace, product: Product) -> Result<PathBuf, Error> {
+    match std::env::var_os(product.variable()) {
+        Some(program) => Ok(program.into()),
+        None => fetched(workspace, product, Generation::Newest),
+    }
+}
+
+fn fetched(workspace: &Workspace, product: Product, generation: Generation) -> Result<PathBuf, Error> {
     let file = workspace.root.join(PINS);
     let pins = std::fs::read_to_string(&file).map_err(Error::file(&file))?;
-    let pin = Pin::find(&pins, product, &platform())?;
-    let directory = workspace.target().join("products").join(product.name());
+    let pin = Pin::find(&pins, product, generation, &platform())?;
+    let products = workspace.target().join("products");
+    let directory = products.join(generation.name()).join(product.name());
     let program = directory.join(pin.program);
     let stamp = directory.join("pin.txt");
     if std::fs::read_to_string(&stamp).is_ok_and(|fetched| fetched == pin.line) {
@@ -110,24 +145,28 @@ fn platform() -> String {
 }
 
 impl<'text> Pin<'text> {
-    fn find(pins: &'text str, product: Product, platform: &str) -> Result<Pin<'text>, Error> {
+    fn find(
+        pins: &'text str,
+        product: Product,
+        generation: Generation,
+        platform: &str,
+    ) -> Result<Pin<'text>, Error> {
+        let wanted = [product.name(), generation.name(), platform];
         let pin = pins.lines().find_map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
             match fields[..] {
-                [name, on, package, integrity, program] if name == product.name() && on == platform => {
-                    Some(Pin {
-                        line,
-                        package,
-                        integrity,
-                        program,
-                    })
-                }
+                [name, of, on, package, integrity, program] if [name, of, on] == wanted => Some(Pin {
+                    line,
+                    package,
+                    integrity,
+                    program,
+                }),
                 _ => None,
             }
         });
         pin.ok_or_else(|| Error::Product {
             package: product.name().to_owned(),
-            problem: format!("{PINS} has no line for {platform}"),
+            problem: format!("{PINS} has no line for {} on {platform}", generation.name()),
         })
     }
 
@@ -152,25 +191,42 @@ mod tests {
     use super::*;
 
     const PINS: &str = "# a comment\n\
-                        codex linux-x64 c@1-x64 sha512-a bin/c\n\
-                        codex linux-arm64 c@1-arm64 sha512-b bin/c\n";
+                        codex newest linux-x64 c@2-x64 sha512-a bin/c\n\
+                        codex newest linux-arm64 c@2-arm64 sha512-b bin/c\n\
+                        codex oldest linux-x64 c@1-x64 sha512-c bin/c\n";
 
     #[test]
-    fn a_pin_is_found_by_product_and_platform() {
-        let pin = Pin::find(PINS, Product::Codex, "linux-arm64").unwrap();
-        assert_eq!(
-            (pin.package, pin.integrity, pin.program),
-            ("c@1-arm64", "sha512-b", "bin/c")
-        );
-        let error = Pin::find(PINS, Product::ClaudeCode, "linux-arm64").unwrap_err();
-        assert!(error.to_string().contains("claude"), "{error}");
-        let error = Pin::find(PINS, Product::Codex, "macos-x64").unwrap_err();
-        assert!(error.to_string().contains("macos-x64"), "{error}");
+    fn a_pin_is_found_by_product_generation_and_platform() {
+        let find = |product, generation, platform| {
+            Pin::find(PINS, product, generation, platform).map(|pin| pin.package)
+        };
+        let found = find(Product::Codex, Generation::Newest, "linux-arm64");
+        assert_eq!(found.unwrap(), "c@2-arm64");
+        let found = find(Product::Codex, Generation::Oldest, "linux-x64");
+        assert_eq!(found.unwrap(), "c@1-x64");
+        for (product, generation, platform, named) in [
+            (Product::ClaudeCode, Generation::Newest, "linux-arm64", "claude"),
+            (
+                Product::Codex,
+                Generation::Newest,
+                "macos-x64",
+                "newest on macos-x64",
+            ),
+            (
+                Product::Codex,
+                Generation::Oldest,
+                "linux-arm64",
+                "oldest on linux-arm64",
+            ),
+        ] {
+            let error = find(product, generation, platform).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
     }
 
     #[test]
     fn another_archive_than_the_pinned_one_is_refused() {
-        let pin = Pin::find(PINS, Product::Codex, "linux-x64").unwrap();
+        let pin = Pin::find(PINS, Product::Codex, Generation::Newest, "linux-x64").unwrap();
         let answer = |integrity| format!(r#"[{{"filename": "c.tgz", "integrity": "{integrity}"}}]"#);
         assert_eq!(pin.verified(&answer("sha512-a")).unwrap(), "c.tgz");
         for answer in [
@@ -179,7 +235,7 @@ mod tests {
             "npm says something".to_owned(),
         ] {
             let error = pin.verified(&answer).unwrap_err();
-            assert!(error.to_string().contains("c@1-x64"), "{error}");
+            assert!(error.to_string().contains("c@2-x64"), "{error}");
         }
     }
 }

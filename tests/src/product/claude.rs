@@ -2,11 +2,27 @@
 
 use serde_json::{Value, json};
 
+use super::{Version, program};
 use crate::model::ModelServer;
 use crate::room::Room;
 
+/// Names its program.
+pub(super) const PROGRAM: &str = "DSH_TEST_CLAUDE";
+
 /// The model that its settings name.
 const MODEL: &str = "scripted-model";
+
+/// Has it ask for nothing but what every server has.
+pub const PLAIN: &str = "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS";
+
+/// Its version.
+///
+/// # Panics
+///
+/// When `DSH_TEST_CLAUDE` is not set, or it does not say.
+pub fn version() -> Version {
+    Version::of(&program(PROGRAM))
+}
 
 /// Writes its settings; returns its variables.
 pub(super) fn prepare(room: &Room, model: &ModelServer) -> Vec<(String, String)> {
@@ -24,6 +40,8 @@ pub(super) fn prepare(room: &Room, model: &ModelServer) -> Vec<(String, String)>
         ("CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL", "1"),
         ("DISABLE_TELEMETRY", "1"),
         ("DISABLE_ERROR_REPORTING", "1"),
+        // One request for each answer: it asks again without what is new when a server refuses it.
+        (PLAIN, "1"),
         // It refuses to bypass permissions for root elsewhere; tests may be root.
         ("IS_SANDBOX", "1"),
     ];

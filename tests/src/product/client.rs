@@ -56,10 +56,7 @@ impl Product {
         let blocks = match self.kind {
             Kind::Codex => {
                 let last = last(&request.body["input"]);
-                let output = last["output"].as_str().unwrap_or_default();
-                let blocks = output.split_once("Output:\n").map(|(_, blocks)| blocks);
-                let blocks = blocks.and_then(|blocks| serde_json::from_str(blocks).ok());
-                blocks.unwrap_or_else(|| panic!("no answer: {last}"))
+                codex_blocks(&last["output"]).unwrap_or_else(|| panic!("no answer: {last}"))
             }
             Kind::ClaudeCode => {
                 let said = request.body["messages"].as_array().into_iter().flatten();
@@ -81,6 +78,16 @@ impl Turn {
     pub fn tool(name: &str, arguments: Value) -> Turn {
         Turn::Call(format!("{PREFIX}{name}"), arguments)
     }
+}
+
+/// Behind a line about the time that it took: as JSON in one text, or, since 0.171, as the blocks themselves.
+fn codex_blocks(output: &Value) -> Option<Value> {
+    if let Some(text) = output.as_str() {
+        let (_, blocks) = text.split_once("Output:\n")?;
+        return serde_json::from_str(blocks).ok();
+    }
+    let (time, blocks) = output.as_array()?.split_first()?;
+    time["text"].as_str()?.ends_with("Output:").then(|| blocks.into())
 }
 
 fn last(list: &Value) -> &Value {

@@ -1,10 +1,23 @@
 //! What Codex needs to talk to a scripted model.
 
+use super::{Version, program};
 use crate::model::ModelServer;
 use crate::room::Room;
 
+/// Names its program.
+pub(super) const PROGRAM: &str = "DSH_TEST_CODEX";
+
 /// The arguments that make it a server on its standard streams.
 pub const APP_SERVER: [&str; 2] = ["app-server", "--stdio"];
+
+/// Its version.
+///
+/// # Panics
+///
+/// When `DSH_TEST_CODEX` is not set, or it does not say.
+pub fn version() -> Version {
+    Version::of(&program(PROGRAM))
+}
 
 /// Writes its configuration; returns its variables.
 pub(super) fn prepare(room: &Room, model: &ModelServer) -> Vec<(String, String)> {
@@ -24,7 +37,6 @@ fn configuration(url: &str) -> String {
 model_provider = "scripted"
 approval_policy = "on-request"
 sandbox_mode = "read-only"
-disable_response_storage = true
 check_for_update_on_startup = false
 
 [model_providers.scripted]

@@ -1,5 +1,6 @@
 //! Codex as a subagent: the real product against a scripted model, under a guard.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use dsh_testkit::{Gate, eventually_within};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
+use tests::product::{Version, codex};
 use tests::{Product, Turn};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +26,10 @@ setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! > session
 (setsid bash -c 'sleep 600 & echo $! > daemon' >/dev/null 2>&1 </dev/null &)
 sleep 600";
 
+/// The first version, of those that this was tried with, which tells a failed connection for what it is.
+const NEWER: Version = Version(0, 171, 0);
+
+/// The words for what a turn failed by, of the oldest version.
 const WORDS: [&str; 11] = [
     "contextWindowExceeded",
     "sessionBudgetExceeded",
@@ -36,6 +42,18 @@ const WORDS: [&str; 11] = [
     "threadRollbackFailed",
     "sandboxError",
     "other",
+];
+
+/// Those that newer versions have beside them.
+const NEWER_WORDS: [&str; 8] = [
+    "rateLimitExceeded",
+    "flexUnavailable",
+    "modelNotFound",
+    "policyCapacityUnavailable",
+    "bioPolicy",
+    "misalignmentPolicyViolation",
+    "tooManyDenials",
+    "inferenceHookDenied",
 ];
 
 const OBJECTS: [&str; 5] = [
@@ -193,12 +211,19 @@ async fn s208_the_schema_of_the_product_has_the_known_categories_and_requests() 
             .expect("a union")
             .clone()
     };
-    let categories = variants("ServerNotification.json", "/definitions/CodexErrorInfo/oneOf");
-    assert_eq!(categories[0]["enum"], json!(WORDS));
-    let objects: Vec<&Value> = categories[1..]
-        .iter()
-        .map(|object| &object["required"][0])
-        .collect();
+    let newer = codex::version() >= NEWER;
+    // The newer one leaves the union open, and says so with another key.
+    let union = if newer { "anyOf" } else { "oneOf" };
+    let categories = variants(
+        "ServerNotification.json",
+        &format!("/definitions/CodexErrorInfo/{union}"),
+    );
+    let words = categories.iter().filter_map(|word| word["enum"].as_array());
+    let words: BTreeSet<&str> = words.flatten().filter_map(Value::as_str).collect();
+    let known = WORDS.iter().chain(NEWER_WORDS.iter().filter(|_| newer));
+    assert_eq!(words, known.copied().collect());
+    let objects = categories.iter().map(|object| &object["required"][0]);
+    let objects: Vec<&Value> = objects.filter(|name| !name.is_null()).collect();
     assert_eq!(objects, OBJECTS);
     let requests = variants("ServerRequest.json", "/oneOf");
     for answered in ANSWERED {
@@ -235,6 +260,10 @@ async fn s212_what_the_model_server_refused_is_a_category_and_no_text() {
     let full = json!({"type": "response.failed", "response": {
         "id": "response-1", "error": {"code": "context_length_exceeded", "message": "SECRET_TOKEN"}
     }});
+    let unavailable = match codex::version() < NEWER {
+        true => "other",
+        false => "httpConnectionFailed; HTTP status: 503",
+    };
     for (turn, category, stop) in [
         (
             Turn::Error(400, "SECRET_TOKEN".to_owned()),
@@ -243,7 +272,7 @@ async fn s212_what_the_model_server_refused_is_a_category_and_no_text() {
         ),
         (
             Turn::Error(503, "SECRET_TOKEN".to_owned()),
-            "other",
+            unavailable,
             StopReason::Error,
         ),
         (
