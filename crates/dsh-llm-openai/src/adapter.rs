@@ -17,7 +17,7 @@ use hyper::http::response::Parts;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::Answer;
+use crate::body::Body;
 use crate::connect::{ConnectError, Connector};
 use crate::endpoint::{Endpoint, Transport};
 use crate::exchange::Exchange;
@@ -103,9 +103,9 @@ impl ModelAdapter for OpenAiAdapter {
         let Some(answered) = answered else {
             return Ok(Box::new(OpenAiStream::aborted(token)));
         };
-        let answer = Answer::new(shared.reporter.clone(), request.messages.len());
+        let body = Body::new(shared.reporter.clone(), request.messages.len());
         let reporter = shared.reporter.clone();
-        let stream = OpenAiStream::new(answered, answer, reporter, shared.idle_timeout, token);
+        let stream = OpenAiStream::new(answered, body, reporter, shared.idle_timeout, token);
         Ok(Box::new(stream))
     }
 }

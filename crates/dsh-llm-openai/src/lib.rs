@@ -110,6 +110,7 @@ mod adapter;
 mod stream;
 
 mod answer;
+mod body;
 mod failure;
 mod request;
 mod sse;
@@ -120,6 +121,7 @@ mod endpoint;
 mod exchange;
 
 pub use adapter::OpenAiAdapter;
+pub use body::read_kept;
 pub use config::{CleartextKey, Flavour, OpenAiConfig};
 pub use error::ConfigError;
 pub use secret::Secret;

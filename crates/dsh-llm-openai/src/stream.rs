@@ -9,10 +9,10 @@ use dsh_llm::{Chunk, FinishReason, ModelError, ModelStream};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{Answer, Progress};
+use crate::answer::Progress;
+use crate::body::Body;
 use crate::exchange::Exchange;
 use crate::failure::Reporter;
-use crate::sse::{Decoder, MAX_EVENT};
 
 /// How long the usage and the end of the stream are waited for once the answer itself is complete.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,8 +28,7 @@ pub(crate) struct OpenAiStream {
 
 struct Source {
     exchange: Exchange,
-    decoder: Decoder,
-    answer: Answer,
+    body: Body,
     reporter: Reporter,
     silence: Silence,
 }
@@ -52,7 +51,7 @@ struct TooLong;
 impl OpenAiStream {
     pub(crate) fn new(
         exchange: Exchange,
-        answer: Answer,
+        body: Body,
         reporter: Reporter,
         idle_timeout: Duration,
         token: CancellationToken,
@@ -61,8 +60,7 @@ impl OpenAiStream {
             ready: VecDeque::new(),
             source: Some(Source {
                 exchange,
-                decoder: Decoder::default(),
-                answer,
+                body,
                 reporter,
                 silence: Silence {
                     limit: idle_timeout,
@@ -117,25 +115,16 @@ impl ModelStream for OpenAiStream {
 impl Source {
     /// Reads one event, or more bytes where no event is complete.
     async fn read(&mut self, ready: &mut VecDeque<Chunk>) -> Result<Progress, ModelError> {
-        match self.decoder.next() {
-            Ok(Some(data)) => {
-                return match self.answer.event(&data, ready)? {
-                    Progress::More => Ok(Progress::More),
-                    Progress::Done => self.end(ready),
-                };
-            }
-            Ok(None) => {}
-            Err(crate::sse::TooLong) => {
-                let what =
-                    format_args!("the answer cannot be read: an event is longer than {MAX_EVENT} bytes");
-                return Err(self.reporter.passing("MALFORMED_RESPONSE", what));
-            }
+        match self.body.event(ready)? {
+            Some(Progress::More) => return Ok(Progress::More),
+            Some(Progress::Done) => return self.end(ready),
+            None => {}
         }
-        let complete = self.answer.is_finished();
+        let complete = self.body.is_finished();
         let limit = if complete { TAIL_TIMEOUT } else { Duration::MAX };
         match self.silence.bound(limit, self.exchange.data()).await {
             Ok(Some(Ok(bytes))) => {
-                self.decoder.push(bytes);
+                self.body.push(bytes);
                 Ok(Progress::More)
             }
             // The answer came whole: what is missing is its formal end.
@@ -147,7 +136,7 @@ impl Source {
     }
 
     fn end(&mut self, ready: &mut VecDeque<Chunk>) -> Result<Progress, ModelError> {
-        self.answer.end(ready)?;
+        self.body.end(ready)?;
         Ok(Progress::Done)
     }
 }
