@@ -263,6 +263,23 @@ async fn a_second_registry_leaves_the_notices_of_the_first_alone() {
 }
 
 #[tokio::test]
+async fn a_listener_that_goes_takes_no_other_one_along() {
+    let rig = Rig::new();
+    let before = rig.ends();
+    let going = |_| -> dsh_tasks::BoxFuture<Result<(), dsh_tasks::BoxError>> { panic!("was called") };
+    let detached = rig.tasks.on_done(&rig.root, Serves::Everyone, going).unwrap();
+    let after = rig.ends();
+    detached.detach().await;
+    let log = dsh_testkit::LogCapture::start();
+    let producer = Producer::new();
+    rig.start(&producer, None);
+    producer.settle(Outcome::completed());
+    settled().await;
+    assert_eq!((before.all().len(), after.all().len()), (1, 1));
+    assert!(!log.contains("was called"));
+}
+
+#[tokio::test]
 async fn a_listener_added_while_an_end_is_announced_is_told_too() {
     let rig = Rig::new();
     let ends = rig.ends();

@@ -78,8 +78,10 @@ async fn t48_a_disposed_registry_leaves_nothing_on_a_live_agent() {
 async fn t48_nor_does_it_leave_its_cleanup_on_the_agents_scope() {
     let rig = Rig::new();
     let agent = rig.agent("a");
-    let producer = Producer::new().on_cancel(OnCancel::Settle);
-    rig.start(&producer, Some(agent.agent()));
+    for _ in 0..2 {
+        let producer = Producer::new().on_cancel(OnCancel::Settle);
+        rig.start(&producer, Some(agent.agent()));
+    }
     rig.tasks.close().await;
     let log = LogCapture::start();
     // Scopes that are dropped without being closed name what they leak.

@@ -81,6 +81,19 @@ async fn t04_a_surface_for_everyone_serves_scoped_and_unowned_work() {
 }
 
 #[tokio::test]
+async fn t04_a_surface_that_was_detached_serves_nobody() {
+    let rig = Rig::bare(TasksConfig::default());
+    let surface = rig
+        .tasks
+        .attach_surface(&rig.root, "panel", Serves::Everyone)
+        .unwrap();
+    rig.start(&Producer::new(), None);
+    surface.detach().await;
+    let refused = rig.try_start(&Producer::new(), None).unwrap_err();
+    assert_eq!(refused.to_string(), FENCE);
+}
+
+#[tokio::test]
 async fn t05_kind_label_and_limit_are_checked_in_this_order() {
     let rig = Rig::new();
     let producer = Producer::new();
@@ -334,6 +347,30 @@ async fn an_owner_whose_scope_is_closing_starts_nothing_not_even_its_second_task
     );
     assert_eq!(late.runs(), 0);
     slow.settle(Outcome::killed());
+    disposal.await.unwrap();
+}
+
+#[tokio::test]
+async fn nor_does_one_whose_tasks_are_not_being_ended_yet() {
+    let rig = Rig::new();
+    let agent = rig.agent("a");
+    let first = Producer::new().on_cancel(OnCancel::Settle);
+    rig.start(&first, Some(agent.agent()));
+    // Of what a scope holds, the last comes first: its tasks end after this.
+    let gate = dsh_testkit::Gate::new();
+    let opened = gate.clone();
+    let scope = agent.agent().scope();
+    scope
+        .effect("plugin", || async move { opened.opened().await })
+        .unwrap();
+    let disposal = agent.dispose();
+    tokio::pin!(disposal);
+    assert!(futures_pending(disposal.as_mut()).await);
+    assert!(first.reasons().is_empty());
+    let late = Producer::new();
+    assert!(rig.try_start(&late, Some(agent.agent())).is_err());
+    assert_eq!(late.runs(), 0);
+    gate.open();
     disposal.await.unwrap();
 }
 
