@@ -4,8 +4,13 @@ use crate::error::Error;
 use crate::workspace::Workspace;
 use crate::{process, test};
 
-/// Runs rounds that begin with `seed`, or with one of the moment, for so many minutes.
-pub(crate) fn run(workspace: &Workspace, seed: Option<u64>, minutes: f64) -> Result<(), Error> {
+/// Runs rounds that begin with `seed`, or with one of the moment, for so many minutes: over everything, or `only` one part.
+pub(crate) fn run(
+    workspace: &Workspace,
+    seed: Option<u64>,
+    minutes: f64,
+    only: Option<&str>,
+) -> Result<(), Error> {
     let driver = workspace.cargo([
         "run",
         "--quiet",
@@ -20,6 +25,9 @@ pub(crate) fn run(workspace: &Workspace, seed: Option<u64>, minutes: f64) -> Res
     driver.args(["--minutes", &minutes.to_string()]);
     if let Some(seed) = seed {
         driver.args(["--seed", &seed.to_string()]);
+    }
+    if let Some(only) = only {
+        driver.args(["--only", only]);
     }
     process::run(&mut driver)
 }

@@ -49,7 +49,7 @@ enum Command {
     },
     /// Measure what it all costs, beside what the kernel or a bare data structure costs.
     Bench(bench::Options),
-    /// Drive the server and the registry at random, with everything that can befall them, and look at what must hold.
+    /// Drive the server, agents and the registry at random, with everything that can befall them, and look at what must hold.
     Chaos {
         /// Where the choices come from: a failing run says which one repeats it. The time, if there is none.
         #[arg(long)]
@@ -57,6 +57,9 @@ enum Command {
         /// For how long new rounds begin. With 0 there is one.
         #[arg(long, default_value_t = 2.0)]
         minutes: f64,
+        /// What the rounds are over: servers, agents or registry. Everything, without it.
+        #[arg(long)]
+        only: Option<String>,
     },
     /// Fetch the agent products that tests drive, at their pinned versions, into the target directory.
     Products {
@@ -92,7 +95,7 @@ fn run(cli: Cli) -> Result<(), Error> {
         Command::Test { nextest } => test::run(&workspace, &nextest, test::NotRun::IsReported),
         Command::Soak { nextest } => test::soak(&workspace, &nextest),
         Command::Bench(options) => bench::run(&workspace, &options),
-        Command::Chaos { seed, minutes } => chaos::run(&workspace, seed, minutes),
+        Command::Chaos { seed, minutes, only } => chaos::run(&workspace, seed, minutes, only.as_deref()),
         Command::Products { oldest } => products::run(
             &workspace,
             match oldest {

@@ -69,6 +69,11 @@ impl Book {
         }
     }
 
+    /// What an open call is about.
+    pub(super) fn call(&self, id: i64) -> Option<&Call> {
+        self.calls.get(&id).map(|(call, _)| call)
+    }
+
     /// Calls that wait for their answer.
     pub(super) fn open(&self) -> Vec<i64> {
         let open = self.calls.iter().filter(|(_, (_, told))| *told == Told::Surely);

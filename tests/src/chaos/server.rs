@@ -2,16 +2,16 @@
 
 mod after;
 mod quiet;
-mod weather;
 
 use std::ops::ControlFlow;
 
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use self::weather::{Ending, Weather};
 use super::book::Call;
 use super::dice::Dice;
+use super::ending::Ending;
+use super::weather::Weather;
 use super::wire::{Gone, Wire};
 use super::writers::Writer;
 use super::{Found, facts};
@@ -49,7 +49,7 @@ pub(super) async fn connection(letter: char, mut dice: Dice) -> Found {
     let config = config(&mut dice);
     let about = format!("connection {letter}: {weather:?}, {ending:?}, {steps} steps, {config:?}");
     let room = Room::new();
-    let Ok(wire) = Wire::start(&room, &config).await else {
+    let Ok(wire) = Wire::start(&room, &config, weather).await else {
         return Found::fault(format!("{about}: the server does not start\n{}", log(&room)));
     };
     let Some(server) = wire.pid() else {
@@ -245,13 +245,14 @@ impl Connection {
 }
 
 /// The end of what the servers of a room logged.
-fn log(room: &Room) -> String {
+pub(super) fn log(room: &Room) -> String {
     let log = std::fs::read_to_string(room.home().join("stderr.log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(30)..].join("\n")
 }
 
-fn config(dice: &mut Dice) -> String {
+/// Limits of any kind.
+pub(super) fn config(dice: &mut Dice) -> String {
     let mut config = format!(
         "[tasks]\nmax_concurrent_tasks_per_owner = {}\n[bash]\ngrace_ms = {}\ndrain_ms = {}\n",
         3 + dice.below(40),

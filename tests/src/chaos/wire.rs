@@ -12,6 +12,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::book::{Book, Call};
+use super::ending::Client;
+use super::weather::Weather;
 use crate::{Reply, Room};
 
 /// Nothing that a client waits for takes longer: a supervisor that is stopped is given up after ten seconds, survivors are
@@ -47,13 +49,13 @@ struct State {
 
 impl Wire {
     /// Starts a server in a room, and shakes hands.
-    pub(super) async fn start(room: &Room, config: &str) -> Result<Wire, Gone> {
+    pub(super) async fn start(room: &Room, config: &str, weather: Weather) -> Result<Wire, Gone> {
         std::fs::write(room.home().join("config.toml"), config).map_err(|_| Gone)?;
         let log = std::fs::OpenOptions::new()
             .append(true)
             .create(true)
             .open(room.home().join("stderr.log"));
-        let mut command = room.dsh();
+        let mut command = weather.dsh(room);
         command
             .arg("mcp")
             .env("RUST_LOG", "info")
@@ -154,16 +156,6 @@ impl Wire {
         self.shared.state.send_modify(|state| state.deaf = Some(until));
     }
 
-    /// Ends the input of the server.
-    pub(super) fn close_input(&mut self) {
-        self.stdin = None;
-    }
-
-    /// Reads no more: the output of the server is closed.
-    pub(super) async fn close_output(&mut self) {
-        self.reader.shutdown().await;
-    }
-
     /// Waits for the end of the server, for so long, and reads all that it said.
     pub(super) async fn ended(&mut self, limit: Duration) -> Result<ExitStatus, String> {
         let end = async {
@@ -189,6 +181,16 @@ impl Wire {
         let line = format!("{message}\n");
         let sent = timeout(PATIENCE, stdin.write_all(line.as_bytes())).await;
         sent.map_err(|_| Gone)?.map_err(|_| Gone)
+    }
+}
+
+impl Client for Wire {
+    fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
+    async fn close_output(&mut self) {
+        self.reader.shutdown().await;
     }
 }
 

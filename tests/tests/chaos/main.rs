@@ -10,6 +10,11 @@ async fn a_round_over_the_server_finds_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_round_over_agents_finds_nothing() {
+    nothing_is_wrong(&tests::chaos::agents(SEED).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rounds_over_the_registry_find_nothing() {
     for seed in SEED..SEED + 6 {
         nothing_is_wrong(&tests::chaos::registry(seed).await);

@@ -1,15 +1,15 @@
-//! What befalls a connection, and how it ends.
+//! What befalls a program while it works.
 
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::process::Stdio;
+use std::sync::LazyLock;
 
 use rustix::process::Signal;
+use tokio::process::Command;
 use tokio::task::JoinSet;
 
+use super::dice::Dice;
+use super::facts::{self, Held, Part, everybody, limit, signal};
 use crate::Room;
-use crate::chaos::dice::Dice;
-use crate::chaos::facts::{self, Held, Part, everybody, limit, signal};
-use crate::chaos::wire::Wire;
 
 /// What befalls a server while it works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,29 +27,15 @@ pub(super) enum Weather {
     Descriptors,
     /// No file can grow.
     Disk,
+    /// Its temporary directory is a disk of its own, and small. Fair, where nobody may mount one.
+    Full,
     /// The server is stopped and goes on.
     Stopped,
 }
 
-/// How a connection ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// When all is quiet, its input ends.
-    Quiet,
-    /// In the middle, its input ends.
-    Input,
-    /// In the middle, nobody reads its output any more; then its input ends.
-    Output,
-    /// In the middle, by this signal, which it takes for a request.
-    Terminated,
-    Interrupted,
-    /// In the middle, by a signal that it cannot take.
-    Killed,
-}
-
 impl Weather {
     pub(super) fn any(dice: &mut Dice) -> Weather {
-        const ALL: [Weather; 8] = [
+        const ALL: [Weather; 9] = [
             Weather::Fair,
             Weather::Members,
             Weather::Guards,
@@ -57,9 +43,20 @@ impl Weather {
             Weather::All,
             Weather::Descriptors,
             Weather::Disk,
+            Weather::Full,
             Weather::Stopped,
         ];
         *dice.pick(&ALL)
+    }
+
+    /// The binary, to be started in a room in this weather.
+    pub(super) fn dsh(self, room: &Room) -> Command {
+        match self {
+            Weather::Full if may_mount() => room.shell(&format!(
+                "exec unshare -rm sh -c '{MOUNT} \"$TMPDIR\" && exec \"$0\" \"$@\"' \"$0\" \"$@\""
+            )),
+            _ => room.dsh(),
+        }
     }
 
     /// Maybe something happens now; `later` has what passes by itself.
@@ -71,7 +68,7 @@ impl Weather {
             return;
         }
         match self {
-            Weather::Fair => {}
+            Weather::Fair | Weather::Full => {}
             Weather::Members | Weather::Guards | Weather::Supervisor | Weather::All => {
                 let cgroups = self == Weather::All && !facts::cgroups(server).is_empty();
                 let all = everybody(room, server);
@@ -104,7 +101,12 @@ impl Weather {
     /// All that can pass has passed. Who is stopped below the server stays so: it is the server that has to cope.
     pub(super) fn clears(self, room: &Room, server: u32) {
         match self {
-            Weather::Fair | Weather::Members | Weather::Guards | Weather::Supervisor | Weather::All => {}
+            Weather::Fair
+            | Weather::Full
+            | Weather::Members
+            | Weather::Guards
+            | Weather::Supervisor
+            | Weather::All => {}
             Weather::Descriptors => _ = limit(server, "nofile=1000"),
             Weather::Disk => _ = limit(server, "fsize=unlimited"),
             Weather::Stopped => _ = signal(room, server, Signal::CONT),
@@ -120,47 +122,15 @@ impl Weather {
     }
 }
 
-impl Ending {
-    pub(super) fn any(dice: &mut Dice) -> Ending {
-        // Only a quiet end shows that everything was told.
-        const OTHERS: [Ending; 5] = [
-            Ending::Input,
-            Ending::Output,
-            Ending::Terminated,
-            Ending::Interrupted,
-            Ending::Killed,
-        ];
-        let other = *dice.pick(&OTHERS);
-        if dice.percent(50) { Ending::Quiet } else { other }
-    }
+/// Mounts a small disk, in a namespace of its own.
+const MOUNT: &str = "mount -t tmpfs -o size=192k small";
 
-    /// Whether it comes in the middle of everything.
-    pub(super) fn is_abrupt(self) -> bool {
-        self != Ending::Quiet
-    }
-
-    pub(super) async fn begins(self, wire: &mut Wire, room: &Room, server: u32) {
-        match self {
-            Ending::Quiet | Ending::Input => wire.close_input(),
-            Ending::Output => {
-                wire.close_output().await;
-                wire.close_input();
-            }
-            Ending::Terminated => _ = signal(room, server, Signal::TERM),
-            Ending::Interrupted => _ = signal(room, server, Signal::INT),
-            Ending::Killed => _ = signal(room, server, Signal::KILL),
-        }
-    }
-
-    /// Whether a server ends in this way then.
-    pub(super) fn fits(self, status: ExitStatus) -> bool {
-        match self {
-            Ending::Quiet | Ending::Input => status.code() == Some(0),
-            // Whether it meets the closed pipe first is a race.
-            Ending::Output => status.code().is_some(),
-            Ending::Terminated => status.code() == Some(143),
-            Ending::Interrupted => status.code() == Some(130),
-            Ending::Killed => status.signal() == Some(9),
-        }
-    }
+fn may_mount() -> bool {
+    static MAY: LazyLock<bool> = LazyLock::new(|| {
+        let mut unshare = std::process::Command::new("unshare");
+        unshare.args(["-rm", "sh", "-c", &format!("{MOUNT} /tmp")]);
+        let mounts = unshare.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        mounts.is_ok_and(|status| status.success())
+    });
+    *MAY
 }
