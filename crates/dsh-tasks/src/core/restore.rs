@@ -32,7 +32,8 @@ pub enum News {
 }
 
 impl<W: Clone> Ledger<W> {
-    /// Makes the records of tasks that have ended; `work` makes what the shell keeps of each from the id of its record.
+    /// Makes the records of tasks that have ended, where there are none yet; `work` makes what the shell keeps of each
+    /// from the id of its record.
     pub fn restore<E>(
         self: &Arc<Self>,
         owner: &Owner,
@@ -48,6 +49,9 @@ impl<W: Clone> Ledger<W> {
             attached(table, owner, attach)?;
             for (ended, kind) in tasks {
                 let key = earlier_key(&ended.id, &owner.session);
+                if table.record(&key).is_some() {
+                    continue;
+                }
                 let work = work(&key);
                 table.restore(key, owner, ended, kind.clone(), work, now);
             }

@@ -56,6 +56,7 @@ impl TaskRegistry {
     /// have tasks with the same ids.
     ///
     /// An id that no registry gives, such as one with a number above 2⁵³ - 1, is left out, and named in the program's log.
+    /// A task that is restored already is left as it is.
     ///
     /// # Errors
     ///

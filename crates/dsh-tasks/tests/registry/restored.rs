@@ -41,6 +41,28 @@ async fn an_id_that_no_registry_gives_is_left_out_and_counting_goes_on() {
     assert_eq!(rig.start(&Producer::new(), Some(a.agent())).as_str(), "bash-4");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_restored_twice_is_one() {
+    let rig = Rig::new();
+    let ends = rig.ends();
+    let a = rig.agent("a");
+    let tasks = [lost("bash-1"), lost("bash-1")];
+    let restored = async {
+        rig.tasks.restore_ended(a.agent(), tasks).await.unwrap();
+        rig.tasks
+            .restore_ended(a.agent(), [lost("bash-1")])
+            .await
+            .unwrap();
+        a.dispose().await.unwrap();
+    };
+    let soon = std::time::Duration::from_secs(1);
+    assert!(
+        tokio::time::timeout(soon, restored).await.is_ok(),
+        "it waits for an end that was told"
+    );
+    assert_eq!(ends.reported(), [("bash-1".to_owned(), false)]);
+}
+
 #[tokio::test]
 async fn every_operation_finds_it_ended() {
     let rig = Rig::new();
