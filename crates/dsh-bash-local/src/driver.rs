@@ -228,20 +228,20 @@ impl Driver {
     }
 
     /// Reads until both pipes end (true) or until `limit` (false).
+    ///
+    /// What is in the pipes then is read in any case: the limit, or a request to end, may come before the first look.
     async fn drain(&mut self, limit: Instant) -> bool {
         while self.pump.is_open() {
-            let more = tokio::select! {
+            tokio::select! {
                 biased;
-                () = urge(self.ending, &self.process, &self.stop, &self.hurry) => None,
-                () = sleep_until(limit) => return false,
-                () = self.pump.step() => Some(()),
-            };
-            if more.is_none() {
-                self.press();
-                return false;
+                () = urge(self.ending, &self.process, &self.stop, &self.hurry) => self.press(),
+                () = sleep_until(limit) => {}
+                () = self.pump.step() => continue,
             }
+            self.pump.sweep();
+            break;
         }
-        true
+        !self.pump.is_open()
     }
 
     /// Awaits `until`; meanwhile reads output, and passes on a request to end.

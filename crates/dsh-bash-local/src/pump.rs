@@ -82,6 +82,17 @@ impl Pump {
         }
         tokio::task::yield_now().await;
     }
+
+    /// Moves what is in the pipes now, whether the runtime knows of it yet or not: as much as a pipe can hold, and no more,
+    /// since somebody may go on writing.
+    pub(crate) fn sweep(&mut self) {
+        for source in [&mut self.stdout, &mut self.stderr] {
+            let is_open = source.as_ref().is_some_and(|source| source.sweep(&self.log));
+            if !is_open {
+                *source = None;
+            }
+        }
+    }
 }
 
 /// Waits forever on a closed pipe. An error is left to the read.
@@ -123,6 +134,26 @@ impl Source {
             platform::widen(&self.pipe);
         }
         Ok(skipped.bytes + count)
+    }
+
+    /// Moves what is there; whether something may follow.
+    fn sweep(&self, log: &OutputLog) -> bool {
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.resize(CHUNK, 0);
+            let mut moved = 0;
+            while moved < BUSY_PIPE {
+                match rustix::io::read(&self.pipe, &mut scratch[..]) {
+                    Ok(0) => return false,
+                    Ok(count) => {
+                        log.append(self.stream, &scratch[..count]);
+                        moved += count;
+                    }
+                    Err(rustix::io::Errno::INTR) => {}
+                    Err(error) => return error == rustix::io::Errno::AGAIN,
+                }
+            }
+            true
+        })
     }
 
     /// Reads so many bytes, which are there, or more. Does not ask the runtime, which need not know yet that there are
@@ -212,3 +243,6 @@ mod platform {
         0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,11 @@
 //! What is kept of the output.
 
-use dsh_bash::{BashRequest, ShellExit};
+use std::time::{Duration, Instant};
+
+use dsh_bash::{BashRequest, EndReason, ShellExit};
 use dsh_bash_local::LocalBashConfig;
 use dsh_output::OutputSource;
+use dsh_testkit::eventually;
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{Fixture, config, text};
@@ -191,4 +194,30 @@ async fn arrival_order_is_kept_between_streams() {
     process.ended().await;
     let log = process.output().reader(dsh_output::Rendering::Interleaved);
     assert_eq!(log.read_from(0, 100).text, "a\nb\nc\n");
+}
+
+/// Who asks for the end meets the exit: no time is left to read what is in the pipe.
+#[tokio::test]
+async fn what_was_written_before_the_exit_is_read_though_the_end_is_asked_for_at_that_moment() {
+    let fixture = Fixture::with(LocalBashConfig {
+        grace_ms: 0.001,
+        drain_ms: 0.001,
+        ..config()
+    });
+    let all: String = (1..=900).map(|number| format!("{number}\n")).collect();
+    for round in 0..20 {
+        let [up, go, done] = ["up", "go", "done"].map(|name| fixture.file(&format!("{name}-{round}")));
+        let waits = format!("touch up-{round}; until [ -e go-{round} ]; do sleep 0.01; done");
+        let process = fixture.start(&format!("{waits}; seq 900; exec touch done-{round}"));
+        eventually("the command waits", || up.exists()).await;
+        std::fs::write(go, "").unwrap();
+        // Nobody reads meanwhile: this is the only thread.
+        let since = Instant::now();
+        while !done.exists() && since.elapsed() < Duration::from_secs(30) {
+            std::thread::yield_now();
+        }
+        process.terminate(EndReason::Asked);
+        process.ended().await;
+        assert_eq!(text(&*process), all);
+    }
 }
