@@ -97,6 +97,11 @@ impl Book {
         self.ends.get(id)?.end.as_deref()
     }
 
+    /// Whether nobody waited for its start any more: it was to end before it had begun, and may begin after that.
+    pub(super) fn was_given_up(&self, id: &str) -> bool {
+        self.end_of(id).is_some_and(|end| end.contains("spawn failed: "))
+    }
+
     pub(super) fn account(&self, token: &str) -> Option<&Account> {
         self.accounts.get(token)
     }

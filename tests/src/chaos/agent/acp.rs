@@ -252,8 +252,8 @@ impl Life {
         }
         let was_killed = ending == Ending::Killed;
         faults.extend(left::processes(&self.room, if was_killed { LEFT } else { AFTERWARDS }).await);
-        // What a killed one has left on the disk is there until the next one comes.
-        if !was_killed {
+        // What a killed one has left on the disk is there until the next one comes, that has the same disk.
+        if !was_killed && self.weather != Weather::Full {
             faults.extend(left::things(&self.room, pid));
         }
         faults.extend(self.judge(&editor, ending));

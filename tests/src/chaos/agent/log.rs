@@ -201,7 +201,7 @@ impl Story {
         for writer in writers {
             let task = tasks.iter().find(|(_, token)| *token == writer.token);
             let complete = match task {
-                Some((id, _)) => self.drained.contains(id),
+                Some((id, _)) => self.drained.contains(id) && !self.book.was_given_up(id),
                 None => self.returned.contains(&writer.token),
             };
             let Some(account) = self.book.account(&writer.token).filter(|_| complete) else {

@@ -84,8 +84,8 @@ impl Life {
         };
         let was_killed = ended.status.signal() == Some(Signal::KILL.as_raw());
         let mut faults = left::processes(&self.room, if was_killed { LEFT } else { AFTERWARDS }).await;
-        // What a killed one has left on the disk is there until the next one comes.
-        if !was_killed {
+        // What a killed one has left on the disk is there until the next one comes, that has the same disk.
+        if !was_killed && generation.weather != Weather::Full {
             faults.extend(left::things(&self.room, ended.pid));
         }
         faults.extend(self.judge(&generation, &ended));

@@ -131,7 +131,7 @@ impl Connection {
         for Started { writer, doubtful, .. } in &self.writers {
             let task = book.task_of(&writer.token);
             // Who was started by a call that was cancelled was ended with it, unless it is a task.
-            if *doubtful && task.is_none() {
+            if *doubtful && task.is_none() || task.is_some_and(|task| book.was_given_up(task)) {
                 continue;
             }
             let Some(account) = book.account(&writer.token) else {
