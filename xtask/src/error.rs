@@ -22,6 +22,8 @@ pub(crate) enum Error {
     Product { package: String, problem: String },
     #[error("no crate has loom models (a test target named loom)")]
     NoLoomModels,
+    #[error("an input broke a promise: {}; the table says how it is repeated", .0.join(", "))]
+    Crashed(Vec<String>),
     #[error("failing steps: {}", .0.join(", "))]
     Steps(Vec<String>),
 }

@@ -9,6 +9,7 @@ mod ci;
 mod client;
 mod error;
 mod foreign;
+mod fuzz;
 mod nextest;
 mod process;
 mod products;
@@ -61,6 +62,8 @@ enum Command {
         #[arg(long)]
         only: Option<String>,
     },
+    /// Make up inputs for all that reads what others write: arguments, output, files, streams.
+    Fuzz(fuzz::Options),
     /// Fetch the agent products that tests drive, at their pinned versions, into the target directory.
     Products {
         /// The oldest versions that must work, and not the newest: `env $(cargo xtask products --oldest) cargo xtask test`.
@@ -96,6 +99,7 @@ fn run(cli: Cli) -> Result<(), Error> {
         Command::Soak { nextest } => test::soak(&workspace, &nextest),
         Command::Bench(options) => bench::run(&workspace, &options),
         Command::Chaos { seed, minutes, only } => chaos::run(&workspace, seed, minutes, only.as_deref()),
+        Command::Fuzz(options) => fuzz::run(&workspace, &options),
         Command::Products { oldest } => products::run(
             &workspace,
             match oldest {

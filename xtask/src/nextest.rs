@@ -22,21 +22,7 @@ pub(crate) struct Nextest<'workspace> {
 impl<'workspace> Nextest<'workspace> {
     /// Uses the installed one, else installs the pinned one below `target` (once, some minutes).
     pub(crate) fn ready(workspace: &'workspace Workspace) -> Result<Self, Error> {
-        if process::succeeds(&mut workspace.cargo(["nextest", "--version"])) {
-            return Ok(Nextest {
-                workspace,
-                path: None,
-            });
-        }
-        let root = workspace.target().join("tools");
-        let bin = root.join("bin");
-        if !bin.join("cargo-nextest").exists() {
-            eprintln!("cargo-nextest is missing: installing {VERSION} below the target directory, once");
-            let mut install = workspace.cargo(["install", "cargo-nextest", "--locked", "--version", VERSION]);
-            process::run(install.arg("--root").arg(&root))?;
-        }
-        let old = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&old))).ok();
+        let path = process::tool(workspace, "nextest", VERSION)?;
         Ok(Nextest { workspace, path })
     }
 

@@ -115,7 +115,7 @@ impl Answer {
             if call.id.is_none() {
                 out.push_back(Chunk::ToolCallDelta {
                     index: call.block,
-                    id: Some(CallId::new(format!("{}_{number}", self.id_prefix))),
+                    id: Some(CallId::new(self.made_id(number))),
                     name: None,
                     arguments: String::new(),
                 });
@@ -253,6 +253,15 @@ impl Answer {
             },
         };
         Ok(finish)
+    }
+
+    /// An id for the call at this place, which no other call has.
+    fn made_id(&self, number: usize) -> String {
+        let mut id = format!("{}_{number}", self.id_prefix);
+        while self.calls.iter().any(|call| call.id.as_ref() == Some(&id)) {
+            id.push('_');
+        }
+        id
     }
 
     fn malformed(&self, what: impl std::fmt::Display) -> ModelError {

@@ -32,7 +32,7 @@ const LAYERS: [&[&str]; 11] = [
     &["dsh-agent-core"],
     &["dsh-mcp", "dsh-acp"],
     &["dsh"],
-    &["bench", "tests"],
+    &["bench", "checks", "tests"],
 ];
 
 /// Build automation stands outside: it depends on nobody, and nobody on it.
