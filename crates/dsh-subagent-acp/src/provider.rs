@@ -34,6 +34,10 @@ pub(crate) struct Acp {
 
 #[async_trait]
 impl SubagentProvider for Acp {
+    fn product(&self) -> Option<&str> {
+        Some(self.reports.provider())
+    }
+
     async fn start(&self, request: StartRequest) -> Result<Run, StartFailure> {
         let StartRequest {
             prompt,

@@ -33,6 +33,10 @@ pub(crate) struct ClaudeCode {
 
 #[async_trait]
 impl SubagentProvider for ClaudeCode {
+    fn product(&self) -> Option<&str> {
+        Some("Claude Code")
+    }
+
     async fn start(&self, request: StartRequest) -> Result<Run, StartFailure> {
         let StartRequest {
             prompt,

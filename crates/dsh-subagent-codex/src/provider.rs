@@ -34,6 +34,10 @@ pub(crate) struct Codex {
 
 #[async_trait]
 impl SubagentProvider for Codex {
+    fn product(&self) -> Option<&str> {
+        Some("Codex")
+    }
+
     async fn start(&self, request: StartRequest) -> Result<Run, StartFailure> {
         let StartRequest {
             prompt,

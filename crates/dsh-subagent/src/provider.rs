@@ -18,6 +18,12 @@ pub trait SubagentProvider: Send + Sync + 'static {
         ParentContext::Fresh
     }
 
+    /// What a model knows the children as, where they are no agents of this harness: the name of a product. Asked once, when
+    /// it is registered.
+    fn product(&self) -> Option<&str> {
+        None
+    }
+
     /// Starts a child, and returns when all that can fail in that has succeeded: the child is *published*. What fails
     /// later is in the [result](Run::result).
     ///

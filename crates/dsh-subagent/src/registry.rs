@@ -24,12 +24,14 @@ pub struct SubagentRegistry {
 }
 
 /// What is known of a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderInfo {
     /// What a request may ask it for.
     pub capabilities: Capabilities,
     /// What a child of it knows of its parent's conversation.
     pub context: ParentContext,
+    /// What a model knows its children as, where they are no agents of this harness.
+    pub product: Option<String>,
 }
 
 #[derive(Default)]
@@ -67,6 +69,7 @@ impl SubagentRegistry {
         let info = ProviderInfo {
             capabilities: provider.capabilities(),
             context: provider.context(),
+            product: provider.product().map(ToOwned::to_owned),
         };
         let added = Arc::clone(&provider);
         {

@@ -110,11 +110,11 @@ impl Mirror {
         let provider = self.subagents().info(self.provider());
         match (&*state, provider) {
             (State::Absent, Some(provider)) => {
-                if let Some(tool) = self.mount(provider)? {
+                if let Some(tool) = self.mount(&provider)? {
                     *state = State::Mounted { provider, tool };
                 }
             }
-            (State::Mounted { provider: known, .. }, provider) if provider != Some(*known) => {
+            (State::Mounted { provider: known, .. }, provider) if provider.as_ref() != Some(known) => {
                 self.stale.notify_one();
             }
             (State::Mounted { .. } | State::Leaving | State::Over, _) | (State::Absent, None) => {}
@@ -133,9 +133,9 @@ impl Mirror {
     }
 
     /// Nothing for an agent that is gone.
-    fn mount(&self, provider: ProviderInfo) -> Result<Option<EffectHandle>, InstallError> {
+    fn mount(&self, provider: &ProviderInfo) -> Result<Option<EffectHandle>, InstallError> {
         self.delegation.config.may_mount(provider.capabilities)?;
-        let tool = Arc::new(SubagentTool::new(Arc::clone(&self.delegation), provider.context));
+        let tool = Arc::new(SubagentTool::new(Arc::clone(&self.delegation), provider.clone()));
         let mounted = match &self.place {
             Place::Shared(scope) => Some(self.tools.register(scope, tool)?),
             Place::For(agent) => match agent.upgrade() {
@@ -160,7 +160,7 @@ impl Mirror {
                     State::Mounted {
                         provider: known,
                         tool,
-                    } if provider != Some(known) => Some(tool),
+                    } if provider.as_ref() != Some(&known) => Some(tool),
                     other => {
                         *state = other;
                         None

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use dsh_agent::Agent;
-use dsh_subagent::{ParentContext, StartRequest, SubagentRegistry};
+use dsh_subagent::{ProviderInfo, StartRequest, SubagentRegistry};
 use dsh_tasks::{StartSpec, TaskRegistry, Vocabulary};
 use dsh_tools::{
     Annotations, CallCard, Concurrency, Delivery, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput,
@@ -30,12 +30,12 @@ pub(crate) struct Delegation {
 /// The tool as long as its provider is what it is.
 pub(crate) struct SubagentTool {
     delegation: Arc<Delegation>,
-    context: ParentContext,
+    provider: ProviderInfo,
 }
 
 impl SubagentTool {
-    pub(crate) fn new(delegation: Arc<Delegation>, context: ParentContext) -> Self {
-        Self { delegation, context }
+    pub(crate) fn new(delegation: Arc<Delegation>, provider: ProviderInfo) -> Self {
+        Self { delegation, provider }
     }
 }
 
@@ -46,8 +46,8 @@ impl Tool for SubagentTool {
         let text = background.map(wording::run_in_background);
         ToolDefinition {
             name: self.delegation.config.tool_name.clone(),
-            description: wording::description(self.context, background),
-            input_schema: schema(wording::prompt(self.context), text.as_deref()),
+            description: wording::description(&self.provider, background),
+            input_schema: schema(wording::prompt(self.provider.context), text.as_deref()),
             annotations: Annotations {
                 read_only: Some(false),
                 destructive: Some(true),

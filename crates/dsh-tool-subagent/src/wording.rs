@@ -1,19 +1,21 @@
 //! What the model is told about the tool.
 
-use dsh_subagent::ParentContext;
+use dsh_subagent::{ParentContext, ProviderInfo};
 use dsh_tasks::Vocabulary;
 
 /// The tool's description; `background` is how the deployment calls background work, if there is any here.
-pub(crate) fn description(context: ParentContext, background: Option<Vocabulary>) -> String {
-    let child = match context {
-        ParentContext::Fresh => {
-            "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a \
-             complete prompt."
-        }
-        ParentContext::CompletedTurns => {
-            "Hand a piece of work to a separate agent that inherits this conversation: all completed turns, not the one \
-             you are in."
-        }
+pub(crate) fn description(provider: &ProviderInfo, background: Option<Vocabulary>) -> String {
+    let who = match &provider.product {
+        Some(product) => format!("{product}, a separate agent"),
+        None => "a separate agent".to_owned(),
+    };
+    let child = match provider.context {
+        ParentContext::Fresh => format!(
+            "Hand a self-contained piece of work to {who}. It does not see this conversation: give it a complete prompt."
+        ),
+        ParentContext::CompletedTurns => format!(
+            "Hand a piece of work to {who} that inherits this conversation: all completed turns, not the one you are in."
+        ),
     };
     let waiting = match background {
         Some(words) => format!(

@@ -37,7 +37,7 @@ async fn schemas_with_codex() {
         bash subagent_codex task_kill task_list task_output
         {
           "name": "subagent_codex",
-          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
+          "description": "Hand a self-contained piece of work to Codex, a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
           "inputSchema": {
             "type": "object",
             "properties": {
@@ -74,7 +74,7 @@ async fn schemas_with_claude_code() {
         bash subagent_claude_code task_kill task_list task_output
         {
           "name": "subagent_claude_code",
-          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
+          "description": "Hand a self-contained piece of work to Claude Code, a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
           "inputSchema": {
             "type": "object",
             "properties": {
@@ -111,7 +111,7 @@ async fn schemas_with_both_products() {
         bash subagent_claude_code subagent_codex task_kill task_list task_output
         {
           "name": "subagent_claude_code",
-          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
+          "description": "Hand a self-contained piece of work to Claude Code, a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
           "inputSchema": {
             "type": "object",
             "properties": {
@@ -141,7 +141,7 @@ async fn schemas_with_both_products() {
         }
         {
           "name": "subagent_codex",
-          "description": "Hand a self-contained piece of work to a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
+          "description": "Hand a self-contained piece of work to Codex, a separate agent. It does not see this conversation: give it a complete prompt. You get its final answer, not its steps. The call waits for it; with `run_in_background: true` you get a task id instead, are told when it ends, and use task_output and task_kill. Calls run side by side.",
           "inputSchema": {
             "type": "object",
             "properties": {

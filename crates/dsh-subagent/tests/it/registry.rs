@@ -17,6 +17,7 @@ async fn s1_registered_found_started_and_removed() {
     let info = ProviderInfo {
         capabilities: Capabilities::ALL,
         context: ParentContext::Fresh,
+        product: None,
     };
     assert_eq!(rig.subagents.info("fake"), Some(info));
     let run = rig.start().await.unwrap();

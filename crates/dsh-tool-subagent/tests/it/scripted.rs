@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 pub(crate) struct Script {
     pub(crate) context: ParentContext,
     pub(crate) capabilities: Capabilities,
+    pub(crate) product: Option<&'static str>,
     pub(crate) reply: String,
     pub(crate) structured: Option<Value>,
     pub(crate) stop: StopReason,
@@ -50,6 +51,7 @@ impl Default for Script {
         Self {
             context: ParentContext::Fresh,
             capabilities: Capabilities::ALL,
+            product: None,
             reply: "scripted reply".to_owned(),
             structured: None,
             stop: StopReason::Completed,
@@ -158,6 +160,10 @@ impl SubagentProvider for Scripted {
 
     fn context(&self) -> ParentContext {
         self.script.context
+    }
+
+    fn product(&self) -> Option<&str> {
+        self.script.product
     }
 
     async fn start(&self, request: StartRequest) -> Result<Run, StartFailure> {

@@ -253,3 +253,28 @@ async fn a_card_shows_what_is_delegated() {
     assert_eq!(dsh_llm::text_of(&content), "Count the files.");
     assert_eq!(tool.present_call(&json!({ "prompt": 7 })), None);
 }
+
+#[tokio::test]
+async fn tools_of_two_products_are_told_apart() {
+    let said = |product| {
+        let rig = Rig::new();
+        let script = Script {
+            product,
+            ..Script::default()
+        };
+        rig.provide("p", script);
+        rig.install(ToolSubagentConfig::new("p"));
+        rig.tools.definitions().remove(0).description
+    };
+    let begins = [
+        (
+            Some("Codex"),
+            "Hand a self-contained piece of work to Codex, a separate agent. ",
+        ),
+        (None, "Hand a self-contained piece of work to a separate agent. "),
+    ];
+    for (product, begins) in begins {
+        let description = said(product);
+        assert!(description.starts_with(begins), "{description}");
+    }
+}
