@@ -43,6 +43,18 @@ impl Origin {
 }
 
 impl InProcessConfig {
+    /// Checks the name.
+    ///
+    /// # Errors
+    ///
+    /// [`InstallError::NoName`].
+    pub fn validate(&self) -> Result<(), InstallError> {
+        match self.provider_name.as_deref() {
+            Some("") => Err(InstallError::NoName),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The name of the provider.
     pub fn provider_name(&self, origin: Origin) -> &str {
         self.provider_name.as_deref().unwrap_or(origin.as_str())

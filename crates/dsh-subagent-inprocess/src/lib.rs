@@ -12,6 +12,8 @@
 //! - **A structured result is final.** It counts when the call that handed it over is in the child's log; no call runs and no
 //!   step is taken after it.
 //! - **Nobody answers for a child.** Calls that somebody would have to be asked about are denied.
+//! - **Its conversation is kept as long as the child.** What is stored of it, if anything, is the factory's affair; its answer
+//!   stands in the log of its parent.
 //! - **An answer is the end.** Nothing opens another turn of a child that has answered.
 //!
 //! # Example

@@ -46,10 +46,8 @@ pub fn install(
     origin: Origin,
     config: &InProcessConfig,
 ) -> Result<EffectHandle, InstallError> {
+    config.validate()?;
     let name = config.provider_name(origin);
-    if name.is_empty() {
-        return Err(InstallError::NoName);
-    }
     let subagents = deps.subagents.clone();
     let provider = InProcess { deps, origin };
     Ok(subagents.register(scope, name, Arc::new(provider))?)

@@ -88,7 +88,8 @@ impl ProviderKind {
                 ));
             }
         };
-        Ok(checked(place, table, faults, named).map(|config| Self::InProcess(origin, config)))
+        let validate = |config: &InProcessConfig| config.validate().map_err(|error| [error.to_string()]);
+        Ok(checked(place, table, faults, validate).map(|config| Self::InProcess(origin, config)))
     }
 
     /// The name that tools delegate to.
@@ -154,14 +155,6 @@ impl ProviderKind {
 #[cfg(not(all(feature = "codex", feature = "claude-code", feature = "acp")))]
 fn without(feature: &str) -> String {
     format!("built without feature {feature}")
-}
-
-/// What can be wrong with the name of an agent in this process.
-fn named(config: &InProcessConfig) -> Result<(), [String; 1]> {
-    match config.provider_name.as_deref() {
-        Some("") => Err(["provider_name must not be empty".to_owned()]),
-        Some(_) | None => Ok(()),
-    }
 }
 
 /// Reads a configuration, and checks what can be checked before anything is made.
