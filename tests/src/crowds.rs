@@ -126,7 +126,7 @@ fn tell(tasks: &TaskRegistry, root: &Scope) -> Arc<Mutex<BTreeMap<TaskId, u32>>>
     tasks
         .on_done(root, Serves::Everyone, move |done: TaskDone| {
             let mut told = tells.lock().unwrap_or_else(PoisonError::into_inner);
-            *told.entry(done.snapshot.id).or_insert(0) += 1;
+            *told.entry(done.snapshot.id.clone()).or_insert(0) += 1;
             Box::pin(async { Ok(()) })
         })
         .expect("the root is open");

@@ -3,9 +3,12 @@
 use std::{
     any::Any,
     fmt,
-    future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll},
 };
+
+use pin_project_lite::pin_project;
 
 /// A panic that was contained. Its `Display` is the panic's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,17 +38,53 @@ pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Panicked> {
 /// # Cancel safety
 ///
 /// Dropping this future drops the foreign one; a panic of that drop is not contained.
-pub fn contain_future<F: Future>(future: F) -> impl Future<Output = Result<F::Output, Panicked>> {
-    // Boxed here and not at the first poll: what is moved into a future has its place in it twice, and so in each
-    // future around it.
-    let mut future = Box::pin(future);
-    async move {
-        let output = poll_fn(|cx| match contain(|| future.as_mut().poll(cx)) {
-            Ok(poll) => poll.map(Ok),
-            Err(panicked) => std::task::Poll::Ready(Err(panicked)),
-        })
-        .await;
-        contain(|| drop(future)).and(output)
+pub fn contain_future<F: Future>(future: F) -> Contained<Pin<Box<F>>> {
+    // What is moved into a future has its place in it twice, and so in each future around it: boxed, that is a pointer.
+    contain_boxed(Box::pin(future))
+}
+
+/// The same as [`contain_future`] for a future that is boxed already.
+pub fn contain_boxed<F: Future + ?Sized>(future: Pin<Box<F>>) -> Contained<Pin<Box<F>>> {
+    Contained::new(future)
+}
+
+pin_project! {
+    /// What [`contain_future`] returns.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Contained<F> {
+        // Nothing once it has ended.
+        #[pin]
+        future: Option<F>,
+    }
+}
+
+impl<F: Future> Contained<F> {
+    /// Contains a future where it is.
+    pub(crate) fn new(future: F) -> Self {
+        Self { future: Some(future) }
+    }
+}
+
+impl<F: Future> Future for Contained<F> {
+    type Output = Result<F::Output, Panicked>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut place = self.project().future;
+        let Some(future) = place.as_mut().as_pin_mut() else {
+            return Poll::Pending;
+        };
+        let output = match contain(|| future.poll(cx)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(panicked) => Err(panicked),
+        };
+        Poll::Ready(contain(|| place.set(None)).and(output))
+    }
+}
+
+impl<F> fmt::Debug for Contained<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contained").finish_non_exhaustive()
     }
 }
 

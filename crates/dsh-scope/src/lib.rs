@@ -62,7 +62,7 @@ mod contain;
 mod deadline;
 mod error;
 
-pub use contain::{Panicked, contain, contain_future};
+pub use contain::{Contained, Panicked, contain, contain_boxed, contain_future};
 pub use deadline::within;
 pub use effect::{EffectHandle, TrackedTask};
 pub use error::{CloseError, ScopeClosed};

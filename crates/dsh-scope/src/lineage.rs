@@ -16,7 +16,11 @@ pub(crate) struct Id(u64);
 
 /// A set of ids: of a scope, itself and its ancestors; of a running task, all that waits for it.
 #[derive(Debug, Clone)]
-pub(crate) struct Lineage(Arc<[Id]>);
+pub(crate) struct Lineage {
+    ids: Arc<[Id]>,
+    /// One more, kept beside them: every task has its own, and shares the rest with all of its scope.
+    own: Option<Id>,
+}
 
 impl Id {
     pub(crate) fn next() -> Self {
@@ -27,7 +31,7 @@ impl Id {
 
 impl Lineage {
     pub(crate) fn empty() -> Self {
-        Self(Arc::default())
+        std::iter::empty().collect()
     }
 
     /// What waits for the task that calls this; nothing outside of tracked work.
@@ -38,20 +42,45 @@ impl Lineage {
     }
 
     pub(crate) fn contains(&self, id: Id) -> bool {
-        self.0.contains(&id)
+        self.own == Some(id) || self.ids.contains(&id)
     }
 
+    /// That of a scope within this one.
     pub(crate) fn with(&self, id: Id) -> Self {
-        Self(self.0.iter().copied().chain([id]).collect())
+        self.all().chain([id]).collect()
+    }
+
+    /// That of a task or disposer of the scope that this is of.
+    pub(crate) fn of_entry(&self, id: Id) -> Self {
+        match self.own {
+            None => Self {
+                ids: Arc::clone(&self.ids),
+                own: Some(id),
+            },
+            Some(_) => self.with(id),
+        }
     }
 
     pub(crate) fn union(&self, other: &Self) -> Self {
-        let added = other.0.iter().copied().filter(|&id| !self.contains(id));
-        Self(self.0.iter().copied().chain(added).collect())
+        let added = other.all().filter(|&id| !self.contains(id));
+        self.all().chain(added).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = Id> {
+        self.ids.iter().copied().chain(self.own)
     }
 
     /// Runs `work` as work that these wait for.
     pub(crate) fn run<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
         WAITED_FOR_BY.scope(self, work)
+    }
+}
+
+impl FromIterator<Id> for Lineage {
+    fn from_iter<I: IntoIterator<Item = Id>>(ids: I) -> Self {
+        Self {
+            ids: ids.into_iter().collect(),
+            own: None,
+        }
     }
 }

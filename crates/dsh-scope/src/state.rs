@@ -97,7 +97,7 @@ impl Core {
             Work::Task
         })?;
         if let Some((task, guard)) = held {
-            let waited_for_by = self.lineage.with(id);
+            let waited_for_by = self.lineage.of_entry(id);
             run(waited_for_by, "task", self.name.clone(), label, guard, task);
         }
         Ok((id, ended))
@@ -123,7 +123,7 @@ impl Core {
             }
         };
         // What waits for the caller waits for this disposer, too.
-        let waited_for_by = Lineage::current().union(&self.lineage).with(id);
+        let waited_for_by = Lineage::current().union(&self.lineage).of_entry(id);
         run(
             waited_for_by,
             "disposer",

@@ -35,6 +35,11 @@ impl TaskId {
         &self.0
     }
 
+    /// Its text, shared.
+    pub(crate) fn text(&self) -> Arc<str> {
+        self.0.clone()
+    }
+
     /// Kind and ordinal, when the text has the form of an id.
     pub(crate) fn parts(&self) -> Option<(&str, u64)> {
         let (kind, ordinal) = self.0.rsplit_once('-')?;

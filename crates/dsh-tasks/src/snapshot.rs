@@ -1,6 +1,6 @@
 //! What is known of a task at one moment, and the lines a model reads about it.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use dsh_session::SessionId;
 
@@ -33,7 +33,7 @@ pub struct TaskSnapshot {
     /// What sort of work it is.
     pub kind: Kind,
     /// What it does, as its producer wrote it; [`label_line`](Self::label_line) is the form for a line of text.
-    pub label: String,
+    pub label: Arc<str>,
     /// The most bytes a model-facing reply about it may have.
     pub output_limit_bytes: Option<u64>,
     /// The session that owns it; nobody's otherwise.

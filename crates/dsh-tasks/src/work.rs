@@ -16,8 +16,8 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What is to be started, for whom.
 pub struct StartSpec {
-    pub(crate) kind: String,
-    pub(crate) label: String,
+    pub(crate) kind: Arc<str>,
+    pub(crate) label: Arc<str>,
     pub(crate) owner: Option<Arc<Agent>>,
     pub(crate) output_limit_bytes: Option<u64>,
     pub(crate) admission: Admission,
@@ -49,8 +49,8 @@ impl StartSpec {
     ///
     /// `run` is called at most once, and only when nothing but its own failure can keep the task from existing.
     pub fn new(
-        kind: impl Into<String>,
-        label: impl Into<String>,
+        kind: impl Into<Arc<str>>,
+        label: impl Into<Arc<str>>,
         run: impl FnOnce() -> Result<Work, BoxError> + Send + 'static,
     ) -> Self {
         Self {

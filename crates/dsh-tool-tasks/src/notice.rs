@@ -16,7 +16,7 @@ const FORM: &str = "notice";
 /// Puts the notice of an end into its owner's inbox, unless the end was told already. What nobody owns is nobody's
 /// news.
 pub(crate) fn on_done(vocabulary: Vocabulary, done: TaskDone) {
-    let Some(owner) = done.owner else { return };
+    let Some(owner) = &done.owner else { return };
     if done.snapshot.reported {
         return;
     }
@@ -30,7 +30,7 @@ pub(crate) fn on_done(vocabulary: Vocabulary, done: TaskDone) {
         },
     };
     owner.inbox().inject(Notice {
-        key: done.notice_key,
+        key: done.notice_key(),
         message,
     });
 }

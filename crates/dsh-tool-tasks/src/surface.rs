@@ -186,7 +186,7 @@ fn sample(kind: Kind) -> TaskSnapshot {
     TaskSnapshot {
         id: TaskId::new(format!("{kind}-1")),
         kind,
-        label: "cargo test".to_owned(),
+        label: "cargo test".into(),
         output_limit_bytes: None,
         owner: None,
         status: TaskStatus::Running,

@@ -32,20 +32,20 @@ impl<W: Clone> Claim<W> {
 
     /// Takes a range of output.
     pub fn lease(&mut self, range: Range) {
+        if range.is_empty() {
+            return;
+        }
         self.ledger.lease(&self.id, &range);
         self.ranges.push(range);
     }
 
-    /// The model was told.
+    /// The model was told; of an end, how far its done event had come.
     pub fn deliver(mut self) -> Option<Dispatched> {
+        // What is leased and not given back stays taken.
         self.ranges.clear();
-        let told = self.told.take();
-        self.ledger.tell(|table| {
-            if let Some(told) = told {
-                table.end_claim(&self.id, |record| record.deliver(told));
-            }
-            table.record(&self.id)?.dispatched()
-        })
+        let told = self.told.take()?;
+        self.ledger
+            .tell(|table| table.end_claim(&self.id, |record| record.deliver(told)))
     }
 
     /// Ends a wait: with the end, still claimed, if it has come; otherwise without a claim, and with what is known.

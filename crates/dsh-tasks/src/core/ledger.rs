@@ -18,20 +18,32 @@ use super::{
 /// All tasks of one registry.
 pub struct Ledger<W> {
     table: Mutex<Table<W>>,
-    /// Called, never under the lock, after whatever may have emitted effects.
-    wake: Box<dyn Fn() + Send + Sync>,
+    /// Called, never under the lock, after whatever may have emitted effects or may let a disposal go on.
+    wake: Box<dyn Fn(Left) + Send + Sync>,
 }
 
-/// A record that a caller may use, with the claim of its end if it has ended. Who looks on claims nothing: all of the output
-/// is unread to it, and it knows of no notice.
+/// What a change has left to do for the dispatcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    Effects,
+    Nothing,
+}
+
+/// A record that a caller may use, with the claim of its end if it has ended. Who looks on claims nothing, and knows of
+/// no notice.
 pub struct Opened<W: Clone> {
     pub standing: Standing,
     pub snapshot: TaskSnapshot,
     pub work: W,
-    pub unread: Vec<Stretch>,
-    pub final_output: Option<String>,
     pub announced: bool,
     pub claim: Claim<W>,
+}
+
+/// A record that was opened to be read. All of the output is unread to who looks on.
+pub struct Reading<W: Clone> {
+    pub opened: Opened<W>,
+    pub unread: Vec<Stretch>,
+    pub final_output: Option<String>,
 }
 
 /// What a kill came to.
@@ -45,7 +57,7 @@ pub enum Killed<W: Clone> {
 }
 
 impl<W: Clone> Ledger<W> {
-    pub fn new(limits: Limits, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+    pub fn new(limits: Limits, wake: impl Fn(Left) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             table: Mutex::new(Table::new(limits)),
             wake: Box::new(wake),
@@ -57,19 +69,18 @@ impl<W: Clone> Ledger<W> {
         at(&mut self.table.lock())
     }
 
-    /// Changes, then wakes the dispatcher.
+    /// Changes, then wakes the dispatcher if that left it something to do, and disposals in any case.
     pub fn change<R>(&self, by: impl FnOnce(&mut Table<W>) -> R) -> R {
-        let result = self.look(by);
-        (self.wake)();
+        let (result, left) = self.look(|table| (by(table), table.left()));
+        (self.wake)(left);
         result
     }
 
-    /// Changes, then wakes the dispatcher if that left it something to do. Not for what a disposal waits for besides the
-    /// effects: a start that ends, a done event that was dispatched.
+    /// The same for what no disposal waits for: not for a start that ends, nor for a done event that was dispatched.
     pub(super) fn tell<R>(&self, by: impl FnOnce(&mut Table<W>) -> R) -> R {
-        let (result, has_effects) = self.look(|table| (by(table), table.has_effects()));
-        if has_effects {
-            (self.wake)();
+        let (result, left) = self.look(|table| (by(table), table.left()));
+        if left == Left::Effects {
+            (self.wake)(left);
         }
         result
     }
@@ -87,11 +98,23 @@ impl<W: Clone> Ledger<W> {
     }
 
     /// Opens a record to tell what it holds: if it has ended, the end is claimed.
-    pub fn open(self: &Arc<Self>, id: &TaskId, caller: Option<&SessionId>) -> Result<Opened<W>, AccessError> {
+    pub fn open(
+        self: &Arc<Self>,
+        id: &TaskId,
+        caller: Option<&SessionId>,
+    ) -> Result<Reading<W>, AccessError> {
         self.look(|table| {
             let (record, standing) = table.access(id, caller)?;
             let told = record.is_terminal().then_some(Told::End);
-            Ok(self.opened(record, standing, told))
+            let unread = match standing {
+                Standing::Own => record.cursor.unread(),
+                Standing::Above => vec![Stretch::WHOLE],
+            };
+            Ok(Reading {
+                opened: self.opened(record, standing, told),
+                unread,
+                final_output: record.final_output().map(str::to_owned),
+            })
         })
     }
 
@@ -153,8 +176,7 @@ impl<W: Clone> Ledger<W> {
         }
         // Its producer may have settled it meanwhile, and its owner may have gone: then there is nothing to write.
         let now = self.tell(|table| {
-            table.stop(id);
-            let record = table.record(id)?;
+            let record = table.stop(id)?;
             record.ask(request);
             Some(record.snapshot())
         });
@@ -167,9 +189,9 @@ impl<W: Clone> Ledger<W> {
     }
 
     fn opened(self: &Arc<Self>, record: &mut Record<W>, standing: Standing, told: Option<Told>) -> Opened<W> {
-        let (told, unread, announced) = match standing {
-            Standing::Own => (told, record.cursor.unread(), record.is_announced()),
-            Standing::Above => (None, vec![Stretch::WHOLE], false),
+        let (told, announced) = match standing {
+            Standing::Own => (told, record.is_announced()),
+            Standing::Above => (None, false),
         };
         if let Some(told) = told {
             record.claim(told);
@@ -178,8 +200,6 @@ impl<W: Clone> Ledger<W> {
             standing,
             snapshot: record.snapshot(),
             work: record.work.clone(),
-            unread,
-            final_output: record.final_output().map(str::to_owned),
             announced,
             claim: Claim::new(self.clone(), record.id.clone(), told),
         }

@@ -9,10 +9,10 @@
 //!
 //! 1. One lock, in [`Ledger`]. No hook, listener or drop of a producer's value runs under it.
 //! 2. Effects are emitted under the lock, so their order is the order in which the records changed.
-//! 3. A live record or a reservation is counted against its owner; nothing else is. The count of live records changes
-//!    where one is inserted, ends, or is removed before its end, and nowhere else.
+//! 3. A live record or a reservation is counted against its owner; nothing else is.
 //! 4. An id is given when its record is inserted, and never again.
 
+mod accounts;
 mod claim;
 mod cursor;
 mod ledger;
@@ -32,14 +32,15 @@ use dsh_session::SessionId;
 
 use crate::snapshot::TaskSnapshot;
 
+pub use accounts::Bucket;
 pub use claim::Claim;
 pub use cursor::{Cursor, Range, Stretch};
-pub use ledger::{Killed, Ledger, Opened};
+pub use ledger::{Killed, Ledger, Left, Opened, Reading};
 pub use record::{Dispatched, Facts, OWNER_DISPOSED, Record, Standing, Told, Verdict};
 pub use reservation::{Admission, Cleanup, Committed, Refused, Reservation};
 pub use restore::{Ended, News};
 pub use sync::Mutex;
-pub use table::{Bucket, Life, Limits, Table};
+pub use table::{Life, Limits, Table};
 pub use teardown::Ending;
 
 /// Whose a task is: the exact instance for its life, the sessions for access.
@@ -61,22 +62,22 @@ impl Owner {
     }
 }
 
-/// What is to happen after a change, in this order. Snapshots are boxed: most effects have none, and many may wait.
+/// What is to happen after a change, in this order. Most ends are announced at once: both effects have one snapshot then.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect<W> {
     /// Release who waits for this end.
     Settled {
         /// The record as it ended.
-        snapshot: Box<TaskSnapshot>,
+        snapshot: Arc<TaskSnapshot>,
         /// What the shell keeps of it.
         work: W,
     },
-    /// Tell the observers of this owner's tasks; `None` is everybody's view.
+    /// Tell the observers of this owner's tasks; `None` is everybody's view. There is none while nobody observes.
     Changed(Option<SessionId>),
     /// Call the done listeners.
     Done {
         /// The record as it ended.
-        snapshot: Box<TaskSnapshot>,
+        snapshot: Arc<TaskSnapshot>,
         /// What the shell keeps of it.
         work: W,
     },

@@ -8,6 +8,8 @@
 //!    torn down. Setting it emits the one done event.
 //! 4. Every claim that was counted is taken back exactly once, by its delivery or by its abandonment.
 
+use std::sync::Arc;
+
 use dsh_session::SessionId;
 
 use crate::{
@@ -23,7 +25,7 @@ use super::{Cursor, Owner};
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub kind: Kind,
-    pub label: String,
+    pub label: Arc<str>,
     pub output_limit_bytes: Option<u64>,
 }
 
@@ -68,6 +70,8 @@ pub struct Record<W> {
     pub id: TaskId,
     /// What callers call it: its id, except for a task of an earlier harness, whose id somebody else may have here.
     pub name: TaskId,
+    /// Where it is in the order of registration.
+    pub place: u64,
     pub owner: Option<Owner>,
     pub cursor: Cursor,
     /// What the shell keeps per task.
@@ -101,10 +105,11 @@ struct End {
 }
 
 impl<W> Record<W> {
-    pub fn new(id: TaskId, owner: Option<Owner>, facts: Facts, work: W, now: u64) -> Self {
+    pub fn new(id: TaskId, place: u64, owner: Option<Owner>, facts: Facts, work: W, now: u64) -> Self {
         Self {
             name: id.clone(),
             id,
+            place,
             owner,
             cursor: Cursor::default(),
             work,

@@ -6,7 +6,8 @@ use crate::{id::TaskId, outcome::CancelRequest, vocabulary::RunningTask};
 
 use super::{
     Facts, Ledger, Owner,
-    table::{Bucket, Life, OwnerLife, Table, bucket_of},
+    accounts::{Account, Bucket, OwnerLife},
+    table::{Life, Table, bucket_of},
     teardown::{Ending, torn},
 };
 
@@ -71,13 +72,16 @@ impl<W: Clone> Ledger<W> {
             if let Some(owner) = &owner {
                 attached(table, owner, attach)?;
             }
-            let bucket = bucket_of(&owner);
             let limit = table.limits.per_owner;
-            if admission == Admission::Limited && table.used(bucket) >= limit {
-                let running = table.running(bucket, now);
+            let admitted = table.accounts.change(bucket_of(&owner), |account| {
+                let is_full = admission == Admission::Limited && account.used() >= limit;
+                account.reserved += u64::from(!is_full);
+                !is_full
+            });
+            if !admitted {
+                let running = table.running(&owner, now);
                 return Err(Refused::Full { limit, running });
             }
-            *table.reserved.entry(bucket).or_default() += 1;
             Ok(())
         })?;
         Ok(Reservation {
@@ -95,8 +99,8 @@ impl<W: Clone> Reservation<W> {
         let bucket = bucket_of(&owner);
         self.open = false;
         self.ledger.change(|table| {
-            release(table, bucket);
-            let request = match fate(table, bucket) {
+            let owner_life = release(table, bucket);
+            let request = match fate(table, bucket, owner_life) {
                 Fate::Lives => None,
                 Fate::Ends(request) => Some(request),
                 Fate::IsOver(request) => return Committed::TooLate(request),
@@ -130,7 +134,7 @@ enum Fate {
     IsOver(CancelRequest),
 }
 
-fn fate<W: Clone>(table: &Table<W>, bucket: Bucket) -> Fate {
+fn fate<W: Clone>(table: &Table<W>, bucket: Bucket, owner: Option<OwnerLife>) -> Fate {
     let request = |ending: Ending| ending.request(table.limits.vocabulary);
     match table.life {
         Life::Open => {}
@@ -140,7 +144,7 @@ fn fate<W: Clone>(table: &Table<W>, bucket: Bucket) -> Fate {
     let Some(instance) = bucket else {
         return Fate::Lives;
     };
-    match table.owners.get(&instance) {
+    match owner {
         Some(OwnerLife::Attached) => Fate::Lives,
         Some(OwnerLife::Ending) => Fate::Ends(request(Ending::Owner(instance))),
         None => Fate::IsOver(request(Ending::Owner(instance))),
@@ -158,15 +162,17 @@ pub(super) fn attached<W: Clone, E>(
         false => Cleanup::Missing,
     };
     attach(cleanup).map_err(Refused::Owner)?;
-    table.owners.insert(owner.instance, OwnerLife::Attached);
+    if cleanup == Cleanup::Missing {
+        let attached = |account: &mut Account| account.life = Some(OwnerLife::Attached);
+        table.accounts.change(Some(owner.instance), attached);
+    }
     Ok(())
 }
 
-fn release<W: Clone>(table: &mut Table<W>, bucket: Bucket) {
-    if let Some(count) = table.reserved.get_mut(&bucket) {
-        *count -= 1;
-        if *count == 0 {
-            table.reserved.remove(&bucket);
-        }
-    }
+/// Gives a place back; how far the cleanup of its owner is.
+fn release<W: Clone>(table: &mut Table<W>, bucket: Bucket) -> Option<OwnerLife> {
+    table.accounts.change(bucket, |account| {
+        account.reserved -= 1;
+        account.life
+    })
 }

@@ -17,7 +17,7 @@ use super::{
 #[derive(Debug, Clone)]
 pub struct Ended {
     pub id: TaskId,
-    pub label: String,
+    pub label: Arc<str>,
     pub outcome: Outcome,
     pub news: News,
 }

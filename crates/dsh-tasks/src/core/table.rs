@@ -1,9 +1,13 @@
 //! All records, and who may use them. Everything here runs under the ledger's lock.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use dsh_agent::InstanceId;
 use dsh_session::SessionId;
+use rustc_hash::FxHashMap;
 
 use crate::{
     error::AccessError,
@@ -12,9 +16,11 @@ use crate::{
     vocabulary::{RunningTask, Vocabulary},
 };
 
+use super::accounts::{Accounts, Bucket, OwnerLife};
+use super::teardown::Ending;
 use super::views::Views;
 use super::{
-    Dispatched, Effect, Ended, Facts, News, Owner, Record, Standing, Told, Verdict, ordinals::Ordinals,
+    Dispatched, Effect, Ended, Facts, Left, News, Owner, Record, Standing, Verdict, ordinals::Ordinals,
 };
 
 /// What the core is configured with.
@@ -25,30 +31,25 @@ pub struct Limits {
     pub vocabulary: Vocabulary,
 }
 
-/// Identity of an exact owner; `None` is the bucket that all unowned work shares.
-pub type Bucket = Option<InstanceId>;
-
 #[derive(Debug)]
 pub struct Table<W> {
     pub(super) limits: Limits,
     pub(super) life: Life,
-    /// Owners whose cleanup is attached and has not ended.
-    pub(super) owners: HashMap<InstanceId, OwnerLife>,
-    /// Starts between their admission and their record.
-    pub(super) reserved: HashMap<Bucket, u64>,
-    /// How many live tasks each has.
-    live: HashMap<Bucket, u64>,
-    /// In registration order. Boxed: a node of the tree has room for eleven, of which five are empty.
-    records: BTreeMap<u64, Box<Record<W>>>,
-    index: HashMap<TaskId, u64>,
+    pub(super) accounts: Accounts,
+    /// By id. Boxed: a table that grows moves its entries and is half empty then. The hash is a cheap one: ids, like all
+    /// keys here, are given by this process.
+    records: FxHashMap<TaskId, Box<Record<W>>>,
     views: Views,
+    /// The place of the next record.
     next: u64,
-    counters: HashMap<Kind, u64>,
+    counters: FxHashMap<Kind, u64>,
     /// Unowned terminal records, oldest end first.
     ended_unowned: VecDeque<TaskId>,
     expired: HashMap<String, Ordinals>,
     /// Whether there ever was a task of an earlier harness.
     has_earlier: bool,
+    /// How many observe.
+    pub(crate) observers: usize,
     effects: VecDeque<Effect<W>>,
 }
 
@@ -62,37 +63,27 @@ pub enum Life {
     Closed,
 }
 
-/// Whether an owner's starts are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OwnerLife {
-    Attached,
-    /// Its cleanup waits for what is left.
-    Ending,
-}
-
 impl<W: Clone> Table<W> {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
             life: Life::Open,
-            owners: HashMap::new(),
-            reserved: HashMap::new(),
-            live: HashMap::new(),
-            records: BTreeMap::new(),
-            index: HashMap::new(),
+            accounts: Accounts::default(),
+            records: FxHashMap::default(),
             views: Views::default(),
             next: 0,
-            counters: HashMap::new(),
+            counters: FxHashMap::default(),
             ended_unowned: VecDeque::new(),
             expired: HashMap::new(),
             has_earlier: false,
+            observers: 0,
             effects: VecDeque::new(),
         }
     }
 
     /// Whether the cleanup of an owner is attached and has not begun.
     pub fn is_attached(&self, owner: InstanceId) -> bool {
-        self.owners.get(&owner) == Some(&OwnerLife::Attached)
+        self.accounts.of(Some(owner)).life == Some(OwnerLife::Attached)
     }
 
     /// Whether disposal has begun.
@@ -105,20 +96,21 @@ impl<W: Clone> Table<W> {
     }
 
     /// Whether something is to happen that has not been taken.
-    pub fn has_effects(&self) -> bool {
-        !self.effects.is_empty()
+    pub(super) fn left(&self) -> Left {
+        match self.effects.is_empty() {
+            true => Left::Nothing,
+            false => Left::Effects,
+        }
     }
 
     pub fn insert(&mut self, owner: Option<Owner>, mut facts: Facts, work: W, now: u64) -> TaskId {
-        if let Some((known, _)) = self.counters.get_key_value(&facts.kind) {
-            // All tasks of a kind share its name.
-            facts.kind = known.clone();
-        }
-        let counter = self.counters.entry(facts.kind.clone()).or_default();
+        let counter = self.counters.entry(facts.kind);
+        // All tasks of a kind share its name.
+        facts.kind = counter.key().clone();
+        let counter = counter.or_default();
         *counter += 1;
         let id = TaskId::nth(&facts.kind, *counter);
-        *self.live.entry(bucket_of(&owner)).or_default() += 1;
-        self.keep(Record::new(id.clone(), owner, facts, work, now));
+        self.keep(Record::new(id.clone(), self.next, owner, facts, work, now));
         id
     }
 
@@ -133,7 +125,7 @@ impl<W: Clone> Table<W> {
             label: ended.label.clone(),
             output_limit_bytes: None,
         };
-        let mut record = Record::new(key.clone(), Some(owner.clone()), facts, work, now);
+        let mut record = Record::new(key.clone(), self.next, Some(owner.clone()), facts, work, now);
         record.name = ended.id.clone();
         record.settle(
             ended.outcome.clone(),
@@ -151,11 +143,14 @@ impl<W: Clone> Table<W> {
     }
 
     fn keep(&mut self, record: Record<W>) {
-        self.changed(&record.owner);
-        self.index.insert(record.id.clone(), self.next);
-        self.views.add(&record.owner, self.next);
-        self.records.insert(self.next, Box::new(record));
         self.next += 1;
+        self.accounts.change(bucket_of(&record.owner), |account| {
+            account.live += u64::from(!record.is_terminal());
+            account.owed += u64::from(record.dispatched().is_none());
+        });
+        self.changed(session(&record.owner).cloned());
+        self.views.add(&record);
+        self.records.insert(record.id.clone(), Box::new(record));
     }
 
     /// The record, if this caller may use it, and how it stands to it.
@@ -165,61 +160,73 @@ impl<W: Clone> Table<W> {
         caller: Option<&SessionId>,
     ) -> Result<(&mut Record<W>, Standing), AccessError> {
         let vocabulary = self.limits.vocabulary;
-        let id = id.clone();
         let earlier = caller.filter(|_| self.has_earlier);
-        let earlier = earlier.and_then(|session| self.index.get(&earlier_key(&id, session)));
-        let Some(&at) = earlier.or_else(|| self.index.get(&id)) else {
-            if self.is_expired(&id) {
-                return Err(AccessError::Expired { vocabulary, id });
-            }
-            if self.records().any(|record| record.name == id) {
-                return Err(AccessError::Foreign { vocabulary, id });
-            }
-            let known = self.reachable(caller).map(|record| record.name.clone()).collect();
-            return Err(AccessError::Unknown {
-                vocabulary,
-                id,
-                known,
-            });
-        };
-        let record = self.records.get_mut(&at).map(Box::as_mut);
+        let earlier = earlier.map(|session| earlier_key(id, session));
+        let earlier = earlier.filter(|key| self.records.contains_key(key));
+        let key = earlier.as_ref().unwrap_or(id);
+        if !self.records.contains_key(key) {
+            return Err(self.missing(id.clone(), caller));
+        }
+        let record = self.record(key);
         let used = record.and_then(|record| {
             let standing = record.standing(caller)?;
             Some((record, standing))
         });
-        used.ok_or(AccessError::Foreign { vocabulary, id })
+        used.ok_or_else(|| AccessError::Foreign {
+            vocabulary,
+            id: id.clone(),
+        })
+    }
+
+    /// What to say of an id under which there is no record for this caller.
+    fn missing(&self, id: TaskId, caller: Option<&SessionId>) -> AccessError {
+        let vocabulary = self.limits.vocabulary;
+        if self.is_expired(&id) {
+            return AccessError::Expired { vocabulary, id };
+        }
+        if self.records().any(|record| record.name == id) {
+            return AccessError::Foreign { vocabulary, id };
+        }
+        let known = self.reachable(caller).map(|record| record.name.clone()).collect();
+        AccessError::Unknown {
+            vocabulary,
+            id,
+            known,
+        }
     }
 
     pub fn record(&mut self, id: &TaskId) -> Option<&mut Record<W>> {
-        let at = self.index.get(id)?;
-        self.records.get_mut(at).map(Box::as_mut)
+        self.records.get_mut(id).map(Box::as_mut)
     }
 
+    /// All, in no order.
     pub fn records(&self) -> impl Iterator<Item = &Record<W>> {
         self.records.values().map(Box::as_ref)
     }
 
     /// The caller's own, and nobody's.
     pub fn own(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
-        let at = self.views.own(caller).into_iter();
-        at.filter_map(|at| self.records.get(&at).map(Box::as_ref))
+        self.seen(self.views.own(caller))
     }
 
     /// All that the caller may use.
     pub fn reachable(&self, caller: Option<&SessionId>) -> impl Iterator<Item = &Record<W>> {
-        let at = self.views.reachable(caller).into_iter();
-        at.filter_map(|at| self.records.get(&at).map(Box::as_ref))
+        self.seen(self.views.reachable(caller))
+    }
+
+    fn seen<'a>(&'a self, ids: impl Iterator<Item = &'a TaskId>) -> impl Iterator<Item = &'a Record<W>> {
+        ids.filter_map(|id| self.records.get(id).map(Box::as_ref))
     }
 
     /// How much of its limit a bucket has used.
     pub fn used(&self, bucket: Bucket) -> u64 {
-        let count = |counts: &HashMap<Bucket, u64>| counts.get(&bucket).copied().unwrap_or(0);
-        count(&self.live) + count(&self.reserved)
+        self.accounts.of(bucket).used()
     }
 
-    pub(super) fn running(&self, bucket: Bucket, now: u64) -> Vec<RunningTask> {
+    pub(super) fn running(&self, owner: &Option<Owner>, now: u64) -> Vec<RunningTask> {
+        let bucket = bucket_of(owner);
         let live = self
-            .records()
+            .own(session(owner))
             .filter(|record| !record.is_terminal() && bucket_of(&record.owner) == bucket);
         let running = live.map(|record| RunningTask {
             id: record.id.clone(),
@@ -230,93 +237,99 @@ impl<W: Clone> Table<W> {
 
     pub fn settle(&mut self, id: &TaskId, outcome: Outcome, verdict: Verdict, now: u64) -> bool {
         let words = self.limits.vocabulary;
-        let Some(record) = self.record(id) else {
+        let Some(record) = self.records.get_mut(id) else {
             return false;
         };
         if !record.settle(outcome, verdict, now, words) {
             return false;
         }
-        let (work, owner) = (record.work.clone(), record.owner.clone());
-        let snapshot = Box::new(record.snapshot());
-        self.ended(bucket_of(&owner));
-        if owner.is_none() {
+        self.accounts
+            .change(bucket_of(&record.owner), |account| account.live -= 1);
+        let (snapshot, work) = (Arc::new(record.snapshot()), record.work.clone());
+        let session = session(&record.owner).cloned();
+        if session.is_none() {
             self.ended_unowned.push_back(id.clone());
         }
+        let done = record.announce().then(|| Effect::Done {
+            snapshot: snapshot.clone(),
+            work: work.clone(),
+        });
         self.effects.push_back(Effect::Settled { snapshot, work });
-        self.changed(&owner);
-        self.announce(id);
+        self.changed(session);
+        self.effects.extend(done);
         true
     }
 
     /// Writes `Stopping` and says so to the observers.
-    pub fn stop(&mut self, id: &TaskId) {
-        if let Some(record) = self.record(id)
-            && record.stop()
-        {
-            let owner = record.owner.clone();
-            self.changed(&owner);
+    pub fn stop(&mut self, id: &TaskId) -> Option<&mut Record<W>> {
+        let record = self.records.get_mut(id)?;
+        if record.stop() {
+            let session = session(&record.owner).cloned();
+            self.changed(session);
         }
+        self.record(id)
     }
 
-    pub fn end_claim(&mut self, id: &TaskId, end: impl FnOnce(&mut Record<W>)) {
-        if let Some(record) = self.record(id) {
-            end(record);
-            self.announce(id);
-            self.evict();
-        }
-    }
-
-    pub fn claim(&mut self, id: &TaskId, what: Told) {
-        if let Some(record) = self.record(id) {
-            record.claim(what);
-        }
+    /// Ends a claim; how far the done event has come.
+    pub fn end_claim(&mut self, id: &TaskId, end: impl FnOnce(&mut Record<W>)) -> Option<Dispatched> {
+        let record = self.records.get_mut(id)?;
+        end(record);
+        let dispatched = record.dispatched();
+        announce(record, &mut self.effects);
+        self.evict();
+        dispatched
     }
 
     /// Emits the done event if it is due.
     pub fn announce(&mut self, id: &TaskId) {
-        if let Some(record) = self.record(id)
-            && record.announce()
-        {
-            let (snapshot, work) = (Box::new(record.snapshot()), record.work.clone());
-            self.effects.push_back(Effect::Done { snapshot, work });
+        if let Some(record) = self.records.get_mut(id) {
+            announce(record, &mut self.effects);
         }
     }
 
     /// The listeners of a done event were called, or have also ended; whether somebody has told the end meanwhile.
     pub fn dispatched(&mut self, id: &TaskId, how: Dispatched) -> bool {
-        let told = self.record(id).is_some_and(|record| {
-            record.set_dispatched(how);
-            record.is_told()
-        });
+        let Some(record) = self.records.get_mut(id) else {
+            return false;
+        };
+        if record.dispatched().is_none() {
+            self.accounts
+                .change(bucket_of(&record.owner), |account| account.owed -= 1);
+        }
+        record.set_dispatched(how);
+        let told = record.is_told();
         self.evict();
         told
     }
 
-    /// Drops records. What the shell kept of them goes with an effect: its drop is foreign code.
-    pub fn remove(&mut self, gone: impl Fn(&Record<W>) -> bool) {
-        let at = self.records.iter().filter(|(_, record)| gone(record));
-        self.remove_at(at.map(|(&at, _)| at).collect());
+    /// The ids of those whose tasks end, in the order of registration.
+    pub(super) fn ending(&self, ending: Ending) -> Vec<TaskId> {
+        let included = self.records().filter(|record| ending.includes(record));
+        let mut all: Vec<(u64, TaskId)> = included.map(|record| (record.place, record.id.clone())).collect();
+        all.sort_unstable_by_key(|(place, _)| *place);
+        all.into_iter().map(|(_, id)| id).collect()
     }
 
-    fn remove_at(&mut self, at: Vec<u64>) {
+    /// Drops records. What the shell kept of them goes with an effect: its drop is foreign code.
+    pub(super) fn remove(&mut self, ids: Vec<TaskId>) {
         let mut told: Vec<Option<SessionId>> = Vec::new();
-        for at in at {
-            let Some(record) = self.records.remove(&at).map(|record| *record) else {
+        for id in ids {
+            let Some(record) = self.records.remove(&id).map(|record| *record) else {
                 continue;
             };
-            self.index.remove(&record.id);
-            self.views.remove(&record.owner, at);
-            if !record.is_terminal() {
-                self.ended(bucket_of(&record.owner));
-            }
+            self.views.remove(&record);
+            self.accounts.change(bucket_of(&record.owner), |account| {
+                account.live -= u64::from(!record.is_terminal());
+                account.owed -= u64::from(record.dispatched().is_none());
+            });
             if record.owner.is_none() {
-                self.ended_unowned.retain(|id| *id != record.id);
+                self.ended_unowned.retain(|ended| *ended != id);
             }
             let session = session(&record.owner).cloned();
             self.effects.push_back(Effect::Dropped(record.work));
             if !told.contains(&session) {
                 told.push(session.clone());
-                self.effects.push_back(Effect::Changed(session));
+                self.changed(session);
             }
         }
     }
@@ -325,7 +338,7 @@ impl<W: Clone> Table<W> {
     fn evict(&mut self) {
         while self.ended_unowned.len() > self.limits.retained_unowned {
             let evictable = |id: &&TaskId| {
-                let record = self.index.get(*id).and_then(|at| self.records.get(at));
+                let record = self.records.get(*id);
                 record.is_some_and(|record| record.dispatched().is_some() && !record.is_claimed())
             };
             let Some(id) = self.ended_unowned.iter().find(evictable).cloned() else {
@@ -334,7 +347,7 @@ impl<W: Clone> Table<W> {
             if let Some((kind, ordinal)) = id.parts() {
                 self.expired.entry(kind.to_owned()).or_default().insert(ordinal);
             }
-            self.remove_at(self.index.get(&id).copied().into_iter().collect());
+            self.remove(vec![id]);
         }
     }
 
@@ -347,18 +360,18 @@ impl<W: Clone> Table<W> {
         is_id && self.expired.get(kind).is_some_and(|set| set.contains(ordinal))
     }
 
-    /// One live task of this bucket is none any more.
-    fn ended(&mut self, bucket: Bucket) {
-        if let Some(count) = self.live.get_mut(&bucket) {
-            *count -= 1;
-            if *count == 0 {
-                self.live.remove(&bucket);
-            }
+    fn changed(&mut self, session: Option<SessionId>) {
+        if self.observers > 0 {
+            self.effects.push_back(Effect::Changed(session));
         }
     }
+}
 
-    fn changed(&mut self, owner: &Option<Owner>) {
-        self.effects.push_back(Effect::Changed(session(owner).cloned()));
+/// Emits the done event if it is due.
+fn announce<W: Clone>(record: &mut Record<W>, effects: &mut VecDeque<Effect<W>>) {
+    if record.announce() {
+        let (snapshot, work) = (Arc::new(record.snapshot()), record.work.clone());
+        effects.push_back(Effect::Done { snapshot, work });
     }
 }
 

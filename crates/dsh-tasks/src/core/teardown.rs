@@ -12,7 +12,8 @@ use crate::{
 
 use super::{
     Ledger, OWNER_DISPOSED, Record, Verdict,
-    table::{Life, OwnerLife, Table, bucket_of},
+    accounts::{Account, OwnerLife},
+    table::{Life, bucket_of},
 };
 
 /// Whose tasks end.
@@ -36,7 +37,7 @@ impl Ending {
         }
     }
 
-    fn includes<W>(self, record: &Record<W>) -> bool {
+    pub(super) fn includes<W>(self, record: &Record<W>) -> bool {
         match self {
             Self::Owner(instance) => bucket_of(&record.owner) == Some(instance),
             Self::Service => true,
@@ -51,18 +52,14 @@ impl<W: Clone> Ledger<W> {
         self.change(|table| {
             match ending {
                 Ending::Owner(instance) => {
-                    table.owners.insert(instance, OwnerLife::Ending);
+                    let ends = |account: &mut Account| account.life = Some(OwnerLife::Ending);
+                    table.accounts.change(Some(instance), ends);
                 }
                 Ending::Service => table.life = Life::Closing,
             }
             let request = ending.request(table.limits.vocabulary);
-            let ids: Vec<TaskId> = table
-                .records()
-                .filter(|record| ending.includes(record))
-                .map(|record| record.id.clone())
-                .collect();
             let mut live = Vec::new();
-            for id in ids {
+            for id in table.ending(ending) {
                 let Some(record) = table.record(&id) else {
                     continue;
                 };
@@ -89,7 +86,9 @@ impl<W: Clone> Ledger<W> {
     ) -> Result<(), String> {
         match hook() {
             Ok(()) => {
-                self.change(|table| table.stop(id));
+                self.change(|table| {
+                    table.stop(id);
+                });
                 Ok(())
             }
             Err(error) => {
@@ -104,17 +103,14 @@ impl<W: Clone> Ledger<W> {
     /// Whether no start is under way and every record has ended and was announced.
     pub fn is_idle(&self, ending: Ending) -> bool {
         self.look(|table| {
-            let reserved = match ending {
-                Ending::Owner(instance) => table.reserved.contains_key(&Some(instance)),
-                Ending::Service => !table.reserved.is_empty(),
-            };
-            !reserved && announced(table, ending)
+            let is_idle = |account: &Account| account.reserved == 0 && account.owed == 0;
+            table.accounts.all(ending, is_idle)
         })
     }
 
     /// Whether every record has ended and was announced.
     pub fn is_announced(&self, ending: Ending) -> bool {
-        self.look(|table| announced(table, ending))
+        self.look(|table| table.accounts.all(ending, |account| account.owed == 0))
     }
 
     /// Stops waiting: a start that is still under way comes too late. What has not ended comes back.
@@ -122,27 +118,26 @@ impl<W: Clone> Ledger<W> {
         self.look(|table| {
             match ending {
                 Ending::Owner(instance) => {
-                    table.owners.remove(&instance);
+                    table
+                        .accounts
+                        .change(Some(instance), |account| account.life = None);
                 }
                 Ending::Service => table.life = Life::Closed,
             }
-            let live = table
-                .records()
-                .filter(|record| ending.includes(record) && !record.is_terminal());
-            live.map(|record| (record.id.clone(), record.work.clone()))
-                .collect()
+            let mut live = Vec::new();
+            for id in table.ending(ending) {
+                let work = table.record(&id).filter(|record| !record.is_terminal());
+                let work = work.map(|record| record.work.clone());
+                live.extend(work.map(|work| (id, work)));
+            }
+            live
         })
     }
 
     /// Drops the records of a disposal that was shut.
     pub fn clear(&self, ending: Ending) {
-        self.change(|table| table.remove(|record| ending.includes(record)));
+        self.change(|table| table.remove(table.ending(ending)));
     }
-}
-
-fn announced<W: Clone>(table: &Table<W>, ending: Ending) -> bool {
-    let mut records = table.records().filter(|record| ending.includes(record));
-    records.all(|record| record.dispatched().is_some())
 }
 
 /// Claims the report of a record for a disposal; whether it is live.

@@ -1,69 +1,83 @@
 //! Which records each session sees, so that nobody has to look through everybody's.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
 use dsh_session::SessionId;
+use rustc_hash::FxHashMap;
 
-use super::Owner;
+use crate::id::TaskId;
 
-/// The records of each session, by their places in the order of registration. What is in here and what
-/// [`Record::standing`](super::Record::standing) says are the same.
+use super::{Owner, Record};
+
+/// Ids by their places in the order of registration.
+type View = BTreeMap<u64, TaskId>;
+
+/// The records of each session. What is in here and what [`Record::standing`] says are the same.
 #[derive(Debug, Default)]
 pub(super) struct Views {
     /// Nobody's, which everybody sees.
-    unowned: BTreeSet<u64>,
-    own: HashMap<SessionId, BTreeSet<u64>>,
+    unowned: View,
+    own: FxHashMap<SessionId, View>,
     /// Those of the agents that work for a session.
-    above: HashMap<SessionId, BTreeSet<u64>>,
+    above: FxHashMap<SessionId, View>,
 }
 
 impl Views {
-    pub(super) fn add(&mut self, owner: &Option<Owner>, at: u64) {
-        let Some(owner) = owner else {
-            self.unowned.insert(at);
+    pub(super) fn add<W>(&mut self, record: &Record<W>) {
+        let (at, id) = (record.place, &record.id);
+        let Some(owner) = &record.owner else {
+            self.unowned.insert(at, id.clone());
             return;
         };
-        self.own.entry(owner.session.clone()).or_default().insert(at);
+        view(&mut self.own, &owner.session).insert(at, id.clone());
         for above in owner.above.iter() {
-            self.above.entry(above.clone()).or_default().insert(at);
+            view(&mut self.above, above).insert(at, id.clone());
         }
     }
 
-    pub(super) fn remove(&mut self, owner: &Option<Owner>, at: u64) {
-        let Some(owner) = owner else {
-            self.unowned.remove(&at);
+    pub(super) fn remove<W>(&mut self, record: &Record<W>) {
+        let Some(Owner { session, above, .. }) = &record.owner else {
+            self.unowned.remove(&record.place);
             return;
         };
-        take(&mut self.own, &owner.session, at);
-        for above in owner.above.iter() {
-            take(&mut self.above, above, at);
+        take(&mut self.own, session, record.place);
+        for above in above.iter() {
+            take(&mut self.above, above, record.place);
         }
     }
 
     /// The session's own, and nobody's.
-    pub(super) fn own(&self, session: Option<&SessionId>) -> BTreeSet<u64> {
+    pub(super) fn own(&self, session: Option<&SessionId>) -> impl Iterator<Item = &TaskId> {
         let own = session.and_then(|session| self.own.get(session));
-        self.unowned
-            .iter()
-            .chain(own.into_iter().flatten())
-            .copied()
-            .collect()
+        in_order([Some(&self.unowned), own])
     }
 
     /// All that the session may use.
-    pub(super) fn reachable(&self, session: Option<&SessionId>) -> BTreeSet<u64> {
+    pub(super) fn reachable(&self, session: Option<&SessionId>) -> impl Iterator<Item = &TaskId> {
+        let own = session.and_then(|session| self.own.get(session));
         let above = session.and_then(|session| self.above.get(session));
-        let mut all = self.own(session);
-        all.extend(above.into_iter().flatten());
-        all
+        in_order([Some(&self.unowned), own, above])
     }
 }
 
-fn take(sets: &mut HashMap<SessionId, BTreeSet<u64>>, session: &SessionId, at: u64) {
-    if let Some(set) = sets.get_mut(session) {
-        set.remove(&at);
-        if set.is_empty() {
-            sets.remove(session);
+fn in_order<'a>(views: impl IntoIterator<Item = Option<&'a View>>) -> impl Iterator<Item = &'a TaskId> {
+    let mut all: Vec<(&u64, &TaskId)> = views.into_iter().flatten().flatten().collect();
+    // A merge: each view is in order already.
+    all.sort_by_key(|(at, _)| **at);
+    // An agent may work for another one of its own session.
+    all.dedup_by_key(|(at, _)| **at);
+    all.into_iter().map(|(_, id)| id)
+}
+
+fn view<'a>(views: &'a mut FxHashMap<SessionId, View>, session: &SessionId) -> &'a mut View {
+    views.entry(session.clone()).or_default()
+}
+
+fn take(views: &mut FxHashMap<SessionId, View>, session: &SessionId, at: u64) {
+    if let Some(view) = views.get_mut(session) {
+        view.remove(&at);
+        if view.is_empty() {
+            views.remove(session);
         }
     }
 }

@@ -29,8 +29,8 @@ pub struct TaskRead {
 /// What a wait came to.
 #[derive(Debug)]
 pub struct Waited {
-    /// The task when the wait ended: terminal, or live when the time was up.
-    pub snapshot: TaskSnapshot,
+    /// The task when the wait ended: terminal, or live when the time was up. All who waited share it.
+    pub snapshot: Arc<TaskSnapshot>,
     /// Says whether the model was told of the end; of no effect when the task is live.
     pub claim: Claim,
 }

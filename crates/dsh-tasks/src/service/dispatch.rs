@@ -1,14 +1,15 @@
 //! The one task that acts on effects, in their order: releases who waits, tells observers, calls done listeners.
 
 use std::{
-    pin::Pin,
+    fmt,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use dsh_agent::{Agent, NoticeKey};
 use dsh_output::last_lines;
-use dsh_scope::{Panicked, contain, contain_future};
+use dsh_scope::{Contained, Panicked, contain, contain_boxed};
 use dsh_session::SessionId;
 
 use crate::{
@@ -26,26 +27,36 @@ const TAIL_LINES: usize = 5;
 const TAIL_BYTES: usize = 400;
 
 /// The end of a task, as its listeners get it: the same for all of them, once per task.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TaskDone {
     /// The task as it ended. Where it is `reported` the owner knows, or is being told: a notice stays quiet.
-    pub snapshot: TaskSnapshot,
+    pub snapshot: Arc<TaskSnapshot>,
     /// The exact owner; nobody when the task is unowned, or when that agent is gone.
     pub owner: Option<Arc<Agent>>,
-    /// The key under which a notice of this end must be queued in the owner's inbox: reads and waits that tell of the
-    /// end themselves hold and retract it by that.
-    pub notice_key: NoticeKey,
     /// The last output, at most 5 lines and 400 bytes; empty if there was none.
     pub tail: String,
+    kept: Kept,
 }
 
-type Listening = Pin<Box<dyn Future<Output = Result<Result<(), BoxError>, Panicked>> + Send>>;
+type Listening = Contained<BoxFuture<Result<(), BoxError>>>;
+
+impl TaskDone {
+    /// The key under which a notice of this end must be queued in the owner's inbox: reads and waits that tell of the end
+    /// themselves hold and retract it by that.
+    pub fn notice_key(&self) -> NoticeKey {
+        self.kept.notice_key(&self.snapshot.id)
+    }
+}
 
 pub(super) async fn run(shared: Arc<Shared>) {
-    let mut pulse = shared.pulse.subscribe();
+    let mut over = pin!(shared.over.cancelled());
     loop {
-        pulse.mark_unchanged();
-        let is_over = shared.over.is_cancelled();
+        // Who left effects ticks after that: what is not taken now has a tick to come.
+        let is_over = tokio::select! {
+            biased;
+            () = shared.pulse.effects() => false,
+            () = &mut over => true,
+        };
         let mut idle = true;
         for effect in shared.ledger.take_effects() {
             idle = false;
@@ -53,30 +64,20 @@ pub(super) async fn run(shared: Arc<Shared>) {
             if let Err(panicked) = contain(|| act(&shared, effect)) {
                 tracing::error!("tasks: letting go of a task panicked: {panicked}");
             }
-        }
-        if !idle {
             // A busy registry must not keep its thread from everybody else.
-            tokio::task::yield_now().await;
-            continue;
+            tokio::task::consume_budget().await;
         }
-        if is_over {
+        if is_over && idle {
             return;
-        }
-        tokio::select! {
-            _ = pulse.changed() => {}
-            () = shared.over.cancelled() => {}
         }
     }
 }
 
 fn act(shared: &Arc<Shared>, effect: Effect<Kept>) {
     match effect {
-        Effect::Settled { snapshot, work } => {
-            let snapshot = work.complete(*snapshot);
-            work.ended.come(snapshot);
-        }
+        Effect::Settled { snapshot, work } => work.ended.come(work.complete_end(snapshot)),
         Effect::Changed(owner) => tell_observers(shared, owner.as_ref()),
-        Effect::Done { snapshot, work } => done(shared, *snapshot, &work),
+        Effect::Done { snapshot, work } => done(shared, snapshot, &work),
         Effect::Dropped(work) => drop(work),
     }
 }
@@ -91,14 +92,14 @@ fn tell_observers(shared: &Shared, owner: Option<&SessionId>) {
     }
 }
 
-fn done(shared: &Arc<Shared>, snapshot: TaskSnapshot, kept: &Kept) {
+fn done(shared: &Arc<Shared>, snapshot: Arc<TaskSnapshot>, kept: &Kept) {
     let name = snapshot.id.clone();
     let id = kept.key(&name).clone();
     let event = TaskDone {
-        notice_key: kept.notice_key(&name),
-        tail: last_output(shared, &id, kept),
-        snapshot: kept.complete(snapshot),
+        tail: last_output(shared, &snapshot, &id, kept),
+        snapshot: kept.complete_end(snapshot),
         owner: kept.owner(),
+        kept: kept.clone(),
     };
     let mut called = Vec::new();
     let mut pending: Vec<Listening> = Vec::new();
@@ -110,11 +111,11 @@ fn done(shared: &Arc<Shared>, snapshot: TaskSnapshot, kept: &Kept) {
         }
     }
     if pending.is_empty() {
-        over(shared, &id, kept, &event.notice_key);
+        over(shared, &id, &event);
         return;
     }
     shared.ledger.dispatched(&id, Dispatched::Called);
-    let (service, kept) = (shared.clone(), kept.clone());
+    let service = shared.clone();
     let rest = async move {
         for listening in pending {
             tokio::select! {
@@ -122,7 +123,7 @@ fn done(shared: &Arc<Shared>, snapshot: TaskSnapshot, kept: &Kept) {
                 () = service.over.cancelled() => {}
             }
         }
-        over(&service, &id, &kept, &event.notice_key);
+        over(&service, &id, &event);
     };
     // The scope closes after this dispatcher has ended.
     let _ = shared.scope.spawn("tasks.onTaskDone()", rest);
@@ -131,8 +132,8 @@ fn done(shared: &Arc<Shared>, snapshot: TaskSnapshot, kept: &Kept) {
 /// Polls what a listener returned once, so that a listener that never waits is done in its turn; the rest of one that
 /// waits.
 fn started(id: &TaskId, future: BoxFuture<Result<(), BoxError>>) -> Option<Listening> {
-    let mut listening: Listening = Box::pin(contain_future(future));
-    match listening.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    let mut listening = contain_boxed(future);
+    match Pin::new(&mut listening).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => {
             report(id, result);
             None
@@ -150,15 +151,18 @@ fn report(id: &TaskId, result: Result<Result<(), BoxError>, Panicked>) {
 }
 
 /// No notice of this end will come any more. If somebody has told of it meanwhile, the inbox waits for none.
-fn over(shared: &Shared, id: &TaskId, kept: &Kept, key: &NoticeKey) {
+fn over(shared: &Shared, id: &TaskId, event: &TaskDone) {
     let told = shared.ledger.dispatched(id, Dispatched::Over);
-    if told && let Some(owner) = kept.owner() {
-        owner.inbox().forget(key);
+    if told && let Some(owner) = event.kept.owner() {
+        owner.inbox().forget(&event.notice_key());
     }
 }
 
-fn last_output(shared: &Shared, id: &TaskId, kept: &Kept) -> String {
+fn last_output(shared: &Shared, end: &TaskSnapshot, id: &TaskId, kept: &Kept) -> String {
     let Some(output) = &kept.hooks.output else {
+        if end.bytes == 0 {
+            return String::new();
+        }
         let last = shared.ledger.look(|table| {
             let record = table.record(id)?;
             record
@@ -171,4 +175,12 @@ fn last_output(shared: &Shared, id: &TaskId, kept: &Kept) -> String {
         tracing::error!("tasks: the output of {id} panicked: {panicked}");
         String::new()
     })
+}
+
+impl fmt::Debug for TaskDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskDone")
+            .field("snapshot", &self.snapshot)
+            .finish_non_exhaustive()
+    }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use dsh_agent::{Agent, NoticeKey};
 use dsh_scope::contain;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     id::TaskId,
@@ -32,14 +32,11 @@ pub(super) struct TaskParts {
     pub(super) reading: Mutex<()>,
 }
 
-/// The end of a task, for those who wait for it.
-///
-/// A semaphore that never has a permit: all that can happen to who waits for one is that it is closed. There is one for
-/// each task, and a `watch` would be a quarter of all that an idle task takes.
+/// The end of a task, for those who wait for it: a `watch` would do, and take a quarter of what an idle task does.
 pub(super) struct Ended {
-    closed: Semaphore,
-    /// Set before it is closed.
-    snapshot: OnceLock<Box<TaskSnapshot>>,
+    /// Set before `come` is said.
+    snapshot: OnceLock<Arc<TaskSnapshot>>,
+    come: Notify,
 }
 
 /// Wall-clock milliseconds that never go back.
@@ -106,6 +103,14 @@ impl TaskParts {
         snapshot
     }
 
+    /// The same for an end, which most often has nothing to add to it.
+    pub(super) fn complete_end(&self, snapshot: Arc<TaskSnapshot>) -> Arc<TaskSnapshot> {
+        match self.hooks.output {
+            Some(_) => Arc::new(self.complete(Arc::unwrap_or_clone(snapshot))),
+            None => snapshot,
+        }
+    }
+
     pub(super) fn live_detail(&self) -> Option<String> {
         let detail = self.hooks.live_detail.as_ref()?;
         contain(detail).unwrap_or_else(|panicked| {
@@ -137,27 +142,30 @@ impl TaskParts {
 impl Ended {
     fn new() -> Self {
         Self {
-            closed: Semaphore::new(0),
             snapshot: OnceLock::new(),
+            come: Notify::new(),
         }
     }
 
     /// Releases who waits, now and later. The first end counts.
-    pub(super) fn come(&self, snapshot: TaskSnapshot) {
+    pub(super) fn come(&self, snapshot: Arc<TaskSnapshot>) {
         // Set twice, it is the first one.
-        let _ = self.snapshot.set(Box::new(snapshot));
-        self.closed.close();
+        let _ = self.snapshot.set(snapshot);
+        self.come.notify_waiters();
     }
 
     /// Waits for the end; dropping it ends only the wait.
     pub(super) async fn wait(&self) {
-        // There are no permits: this is the error that it was closed.
-        let _ = self.closed.acquire().await;
+        // Made before the look: it hears what is said after that, polled or not.
+        let come = self.come.notified();
+        if self.snapshot.get().is_none() {
+            come.await;
+        }
     }
 
     /// How the task ended, if it has.
-    pub(super) fn snapshot(&self) -> Option<TaskSnapshot> {
-        self.snapshot.get().map(|snapshot| TaskSnapshot::clone(snapshot))
+    pub(super) fn snapshot(&self) -> Option<Arc<TaskSnapshot>> {
+        self.snapshot.get().cloned()
     }
 }
 

@@ -8,6 +8,7 @@ mod claim;
 mod dispatch;
 mod kept;
 mod kill;
+mod pulse;
 mod read;
 mod registrations;
 mod restore;
@@ -24,7 +25,6 @@ use std::sync::{
 use dsh_agent::{Agent, AgentRegistry};
 use dsh_scope::{EffectHandle, Scope, ScopeClosed, TrackedTask};
 use dsh_session::SessionId;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -44,6 +44,7 @@ pub use restore::EndedTask;
 pub use unheard::StartClaim;
 
 use kept::{Clock, Kept};
+use pulse::Pulse;
 use registrations::Registrations;
 
 /// Who asks: an agent, or nobody in particular. Nobody sees unowned tasks only.
@@ -70,8 +71,7 @@ struct Shared {
     ledger: Arc<Ledger<Kept>>,
     registrations: Registrations,
     clock: Clock,
-    /// Ticks when something may have to be dispatched, or a disposal may go on.
-    pulse: watch::Sender<()>,
+    pulse: Arc<Pulse>,
     /// Holds the dispatcher and what is awaited for producers and listeners; closed after the teardown.
     scope: Scope,
     /// Cancelled when nothing is awaited any more.
@@ -96,7 +96,7 @@ impl TaskRegistry {
         if limit > MAX_LIMIT {
             return Err(InstallError::Limit(limit));
         }
-        let pulse = watch::Sender::new(());
+        let pulse = Arc::new(Pulse::new());
         let wake = pulse.clone();
         let limits = Limits {
             per_owner: limit,
@@ -108,9 +108,7 @@ impl TaskRegistry {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             config,
             agents: deps.agents,
-            ledger: Ledger::new(limits, move || {
-                wake.send_replace(());
-            }),
+            ledger: Ledger::new(limits, move |left| wake.tick(left)),
             registrations: Registrations::default(),
             clock: Clock::start(),
             pulse,
@@ -255,18 +253,14 @@ impl Shared {
     fn owner(&self, agent: &Agent) -> Owner {
         let above = match (self.config.access, &self.agents) {
             (Access::OwnAndDescendants, Some(agents)) => sessions_above(agent, agents),
-            (Access::Own, _) | (_, None) => Vec::new(),
+            (Access::Own, _) | (_, None) => Arc::default(),
         };
-        Owner::of(agent, above.into())
+        Owner::of(agent, above)
     }
 
     /// Waits until `fact` holds; it is looked at whenever something has changed.
     async fn until(&self, fact: impl Fn(&Ledger<Kept>) -> bool) {
-        let mut pulse = self.pulse.subscribe();
-        while !fact(&self.ledger) {
-            // The sender lives as long as this.
-            let _ = pulse.changed().await;
-        }
+        self.pulse.until(|| fact(&self.ledger)).await;
     }
 
     /// Whether disposal has begun, or is certain to come: the install scope's token is cancelled before its effects
@@ -278,13 +272,11 @@ impl Shared {
 
 /// The sessions of the agents that one works for, the nearest first. A session that only continues another one works for
 /// nobody.
-fn sessions_above(agent: &Agent, agents: &AgentRegistry) -> Vec<SessionId> {
+fn sessions_above(agent: &Agent, agents: &AgentRegistry) -> Arc<[SessionId]> {
     let parent = |agent: &Agent| {
         let header = agent.session().header();
-        header
-            .parent_session
-            .clone()
-            .filter(|_| header.delegation_depth > 0)
+        let parent = header.parent_session.as_ref();
+        parent.filter(|_| header.delegation_depth > 0).cloned()
     };
     let mut above = Vec::new();
     let mut next = parent(agent);
@@ -293,7 +285,11 @@ fn sessions_above(agent: &Agent, agents: &AgentRegistry) -> Vec<SessionId> {
         next = agents.get(&session).and_then(|agent| parent(&agent));
         above.push(session);
     }
-    above
+    match above.is_empty() {
+        // Most agents work for nobody, and all of these share one list.
+        true => Arc::default(),
+        false => above.into(),
+    }
 }
 
 fn seen(record: &Record<Kept>) -> (TaskSnapshot, Kept) {

@@ -6,7 +6,7 @@ use dsh_output::{OutputRead, OutputSource};
 use dsh_scope::contain;
 
 use crate::{
-    core::{Standing, Stretch},
+    core::{Reading, Standing, Stretch},
     error::ReadError,
     id::TaskId,
 };
@@ -34,9 +34,11 @@ impl TaskRegistry {
                 .map(|(record, _)| record.work.clone())
         })?;
         let turn = kept.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut opened = ledger.open(id, session(caller))?;
-        let unread = std::mem::take(&mut opened.unread);
-        let final_output = opened.final_output.take();
+        let Reading {
+            opened,
+            unread,
+            final_output,
+        } = ledger.open(id, session(caller))?;
         let standing = opened.standing;
         let (mut claim, snapshot, kept) = Claim::opened(opened);
         let text = match &kept.hooks.output {

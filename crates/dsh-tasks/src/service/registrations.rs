@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use dsh_agent::{Agent, InstanceId};
@@ -36,8 +36,9 @@ pub struct ListenerHandle {
 pub(super) type DoneListener = Arc<dyn Fn(TaskDone) -> BoxFuture<Result<(), BoxError>> + Send + Sync>;
 pub(super) type Observer = Arc<dyn Fn(Option<&SessionId>) + Send + Sync>;
 
+/// Looked at by every start and every end, changed by few.
 #[derive(Default)]
-pub(super) struct Registrations(Mutex<State>);
+pub(super) struct Registrations(RwLock<State>);
 
 #[derive(Default)]
 struct State {
@@ -52,13 +53,13 @@ struct State {
 
 impl Registrations {
     pub(super) fn serves(&self, owner: Caller<'_>) -> bool {
-        let state = self.lock();
+        let state = self.look();
         state.surfaces.iter().any(|(_, serves)| serves.includes(owner))
     }
 
     /// The next listener to call for an owner, in their order, among those that were not.
     pub(super) fn next_listener(&self, owner: Caller<'_>, called: &[u64]) -> Option<(u64, DoneListener)> {
-        let state = self.lock();
+        let state = self.look();
         if state.silent {
             return None;
         }
@@ -72,7 +73,7 @@ impl Registrations {
     }
 
     pub(super) fn next_observer(&self, last: Option<u64>) -> Option<(u64, Observer)> {
-        let state = self.lock();
+        let state = self.look();
         let next = state
             .observers
             .iter()
@@ -104,8 +105,8 @@ impl Registrations {
         id
     }
 
-    /// Takes a registration out. What it held is dropped after the lock.
-    fn remove(&self, id: u64) {
+    /// Takes a registration out; how many observers that were. What it held is dropped after the lock.
+    fn remove(&self, id: u64) -> usize {
         let mut state = self.lock();
         let surfaces = state.surfaces.extract_if(.., |(surface, _)| *surface == id);
         let surfaces: Vec<_> = surfaces.collect();
@@ -114,11 +115,16 @@ impl Registrations {
         let observers = state.observers.extract_if(.., |(observer, _)| *observer == id);
         let observers: Vec<_> = observers.collect();
         drop(state);
-        drop((surfaces, listeners, observers));
+        drop((surfaces, listeners));
+        observers.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn look(&self) -> RwLockReadGuard<'_, State> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> RwLockWriteGuard<'_, State> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,6 +213,7 @@ pub(super) fn on_change(
     scope: &Scope,
     observer: Observer,
 ) -> Result<ListenerHandle, ScopeClosed<()>> {
+    shared.ledger.look(|table| table.observers += 1);
     let id = shared
         .registrations
         .add(|state, id| state.observers.push((id, observer)));
@@ -224,13 +231,18 @@ fn tie(
     let service = Arc::downgrade(shared);
     let dispose = move || async move {
         if let Some(shared) = service.upgrade() {
-            shared.registrations.remove(id);
+            untie(&shared, id);
         }
     };
     scope.effect(label, dispose).map_err(|refused| {
-        shared.registrations.remove(id);
+        untie(shared, id);
         refused.discard()
     })
+}
+
+fn untie(shared: &Shared, id: u64) {
+    let observers = shared.registrations.remove(id);
+    shared.ledger.look(|table| table.observers -= observers);
 }
 
 impl fmt::Debug for SurfaceHandle {

@@ -27,12 +27,12 @@ pub struct EndedTask(Ended);
 
 impl EndedTask {
     /// A task that was not known to have ended: it ended with its harness.
-    pub fn interrupted(id: TaskId, label: impl Into<String>) -> Self {
+    pub fn interrupted(id: TaskId, label: impl Into<Arc<str>>) -> Self {
         Self::new(id, label, Outcome::failed().detail(INTERRUPTED))
     }
 
     /// A task that ended like this.
-    pub fn new(id: TaskId, label: impl Into<String>, outcome: Outcome) -> Self {
+    pub fn new(id: TaskId, label: impl Into<Arc<str>>, outcome: Outcome) -> Self {
         Self(Ended {
             id,
             label: label.into(),

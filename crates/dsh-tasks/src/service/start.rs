@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dsh_agent::Agent;
-use dsh_scope::{contain, contain_future};
+use dsh_scope::{contain, contain_boxed};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -38,7 +38,9 @@ impl TaskRegistry {
     pub fn start(&self, spec: StartSpec) -> Result<TaskId, StartError> {
         let _ = Handle::current();
         let shared = &self.shared;
-        let facts = shared.check(&spec)?;
+        let facts = shared
+            .check(&spec)
+            .map_err(|refused| shared.unless_closing(refused))?;
         let StartSpec {
             owner,
             admission,
@@ -56,15 +58,13 @@ impl TaskRegistry {
 }
 
 impl Shared {
+    /// What is wrong with a start besides the end of the registry, which the reservation sees.
     fn check(&self, spec: &StartSpec) -> Result<Facts, StartError> {
         let words = self.config.vocabulary;
-        if self.is_closing() {
-            return Err(StartError::Closing(words));
-        }
         if !self.registrations.serves(spec.owner.as_ref()) {
             return Err(StartError::NoSurface(words));
         }
-        let kind = Kind::new(spec.kind.as_str()).ok_or(StartError::Kind(words))?;
+        let kind = Kind::new(spec.kind.clone()).ok_or(StartError::Kind(words))?;
         if spec.label.is_empty() {
             return Err(StartError::Label(words));
         }
@@ -81,6 +81,14 @@ impl Shared {
             label: spec.label.clone(),
             output_limit_bytes: spec.output_limit_bytes,
         })
+    }
+
+    /// The end of the registry is the first thing to say, whatever else is wrong.
+    fn unless_closing(&self, refused: StartError) -> StartError {
+        match self.is_closing() {
+            true => StartError::Closing(self.config.vocabulary),
+            false => refused,
+        }
     }
 
     /// Whether this very agent may own tasks.
@@ -102,6 +110,9 @@ impl Shared {
         admission: Admission,
     ) -> Result<Reservation<Kept>, StartError> {
         let vocabulary = self.config.vocabulary;
+        if self.scope.token().is_cancelled() {
+            return Err(StartError::Closing(vocabulary));
+        }
         let key = owner.map(|agent| self.owner(agent));
         let attach = |cleanup| match owner {
             Some(owner) => teardown::attach(self, owner, cleanup),
@@ -154,8 +165,8 @@ impl Shared {
     /// Awaits the end of a task and records it.
     fn follow(self: &Arc<Self>, id: &TaskId, done: BoxFuture<Outcome>) {
         let (shared, task) = (self.clone(), id.clone());
-        let followed = self.scope.spawn(format!("task {id}"), async move {
-            let ended = contain_future(done);
+        let followed = self.scope.spawn(id.text(), async move {
+            let ended = contain_boxed(done);
             let outcome = tokio::select! {
                 biased;
                 outcome = ended => outcome,
@@ -182,7 +193,7 @@ impl Shared {
         let over = self.over.clone();
         let last = async move {
             tokio::select! {
-                _ = contain_future(done) => {}
+                _ = contain_boxed(done) => {}
                 () = over.cancelled() => {}
             }
         };

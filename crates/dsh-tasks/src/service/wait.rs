@@ -1,6 +1,6 @@
 //! Wait: the end is claimed before it comes.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -34,19 +34,24 @@ impl TaskRegistry {
         }
         if opened.snapshot.status.is_terminal() {
             let (claim, snapshot, kept) = Claim::opened(opened);
-            let snapshot = kept.complete(snapshot);
+            let snapshot = Arc::new(kept.complete(snapshot));
             return Ok(Waited { snapshot, claim });
         }
         // The end is claimed before it comes, so an end that comes while this waits is owed to this, whoever of the
         // three below wakes it; the claim is given back when it is dropped.
         let (kept, waiting) = (opened.work, opened.claim);
         let why = woken(&kept, timeout_ms, token).await;
+        if let Some(snapshot) = kept.ended.snapshot() {
+            let claim = Claim::of(waiting);
+            return Ok(Waited { snapshot, claim });
+        }
         let (snapshot, claim) = waiting.resolve();
+        let snapshot = snapshot.map(|snapshot| Arc::new(kept.complete(snapshot)));
         // A record that is gone was told to its waiters before it went.
         let snapshot = snapshot.or_else(|| kept.ended.snapshot());
         match snapshot {
             Some(snapshot) if snapshot.status.is_terminal() || why != Woken::Aborted => Ok(Waited {
-                snapshot: kept.complete(snapshot),
+                snapshot,
                 claim: Claim::of(claim),
             }),
             _ => Err(WaitError::Aborted),

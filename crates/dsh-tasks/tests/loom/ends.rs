@@ -159,7 +159,7 @@ fn settle_and_a_delivered_read() {
     every(|| {
         let (tasks, id) = one_task();
         let settler = settler(&tasks, &id);
-        let read = tasks.open(&id, None).unwrap();
+        let read = tasks.open(&id, None).unwrap().opened;
         let saw_end = read.snapshot.status.is_terminal();
         read.claim.deliver();
         settler.join().unwrap();

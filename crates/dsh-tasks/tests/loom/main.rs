@@ -51,13 +51,13 @@ fn tasks(limit: u64) -> Tasks {
         retained_unowned: 100,
         vocabulary: Vocabulary::Task,
     };
-    Ledger::new(limits, || {})
+    Ledger::new(limits, |_| {})
 }
 
 fn facts() -> Facts {
     Facts {
         kind: Kind::new("t").unwrap(),
-        label: "l".to_owned(),
+        label: "l".into(),
         output_limit_bytes: None,
     }
 }

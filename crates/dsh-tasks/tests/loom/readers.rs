@@ -19,9 +19,9 @@ fn read(tasks: &Tasks, id: &TaskId, turn: &Mutex<()>) -> (Claim<()>, Vec<u64>) {
 }
 
 fn read_out_of_turn(tasks: &Tasks, id: &TaskId) -> (Claim<()>, Vec<u64>) {
-    let opened = tasks.open(id, None).unwrap();
-    let (mut claim, mut bytes) = (opened.claim, Vec::new());
-    for stretch in opened.unread {
+    let reading = tasks.open(id, None).unwrap();
+    let (mut claim, mut bytes) = (reading.opened.claim, Vec::new());
+    for stretch in reading.unread {
         let range = stretch.start..stretch.end.unwrap_or(LENGTH);
         bytes.extend(range.clone());
         claim.lease(range);
@@ -57,12 +57,12 @@ fn two_readers_out_of_turn_are_refuted() {
 /// A range is given back while the one behind it is being read.
 fn read_across_an_abandonment(take_before: fn(&mut Claim<()>, u64)) -> bool {
     let (tasks, id) = one_task();
-    let mut first = tasks.open(&id, None).unwrap().claim;
+    let mut first = tasks.open(&id, None).unwrap().opened.claim;
     first.lease(0..LENGTH / 2);
     let losing = thread::spawn(move || drop(first));
-    let opened = tasks.open(&id, None).unwrap();
-    let (mut claim, mut got) = (opened.claim, Vec::new());
-    for stretch in opened.unread {
+    let reading = tasks.open(&id, None).unwrap();
+    let (mut claim, mut got) = (reading.opened.claim, Vec::new());
+    for stretch in reading.unread {
         let end = stretch.end.unwrap_or(LENGTH);
         got.extend(stretch.start..end);
         take_before(&mut claim, stretch.start);

@@ -11,8 +11,8 @@ use dsh_session::SessionId;
 use dsh_tasks::{
     CancelRequest, Cause, Kind, Outcome, Survivor, TaskId, Vocabulary,
     core::{
-        Admission, Claim, Committed, Dispatched, Effect, Ending, Facts, Killed, Ledger, Limits, Opened,
-        Owner, Record, Standing, Verdict,
+        Admission, Claim, Committed, Dispatched, Effect, Ending, Facts, Killed, Ledger, Limits, Owner,
+        Reading, Record, Standing, Verdict,
     },
 };
 use proptest_state_machine::StateMachineTest;
@@ -42,7 +42,7 @@ impl StateMachineTest for Subject {
             vocabulary: Vocabulary::Task,
         };
         Self {
-            ledger: Ledger::new(limits, || {}),
+            ledger: Ledger::new(limits, |_| {}),
             ids: Vec::new(),
             lengths: Vec::new(),
             claims: Vec::new(),
@@ -136,7 +136,7 @@ impl Subject {
         };
         let facts = Facts {
             kind: Kind::new("t").unwrap(),
-            label: "l".to_owned(),
+            label: "l".into(),
             output_limit_bytes: None,
         };
         let Committed::Task(id) = reservation.commit(facts, (), self.now) else {
@@ -149,10 +149,10 @@ impl Subject {
     fn read(&mut self, task: usize, lost: Option<Claim<()>>) {
         let id = self.ids[task].clone();
         let caller = self.caller(&id);
-        let opened = self.ledger.open(&id, caller.as_ref()).unwrap();
-        let mut claim = opened.claim;
+        let reading = self.ledger.open(&id, caller.as_ref()).unwrap();
+        let mut claim = reading.opened.claim;
         drop(lost);
-        for stretch in opened.unread {
+        for stretch in reading.unread {
             claim.lease(stretch.start..stretch.end.unwrap_or(self.lengths[task]));
         }
         self.claims.push(Some(claim));
@@ -177,17 +177,12 @@ impl Subject {
         let (id, above) = (self.ids[task].clone(), Some(SessionId::new("a")));
         let (claim, delivered) = match look {
             Look::Read(delivered) => {
-                let Opened {
-                    standing,
-                    unread,
-                    claim,
-                    ..
-                } = self.ledger.open(&id, above.as_ref()).unwrap();
+                let Reading { opened, unread, .. } = self.ledger.open(&id, above.as_ref()).unwrap();
                 assert_eq!(
-                    (standing, unread[0].start, unread[0].end),
+                    (opened.standing, unread[0].start, unread[0].end),
                     (Standing::Above, 0, None)
                 );
-                (claim, delivered)
+                (opened.claim, delivered)
             }
             Look::Wait(delivered) => {
                 let waiting = self.ledger.open_waiting(&id, above.as_ref()).unwrap();
@@ -226,7 +221,7 @@ impl Subject {
             match effect {
                 Effect::Settled { snapshot, work: () } => {
                     *self.settled.entry(snapshot.id.clone()).or_default() += 1;
-                    last_settled = Some(snapshot.id);
+                    last_settled = Some(snapshot.id.clone());
                 }
                 Effect::Done { snapshot, work: () } => {
                     if last_settled.is_some() {

@@ -21,7 +21,7 @@ pub(crate) fn notify(rig: &Rig) {
             };
             let content = vec![dsh_llm::ContentBlock::text(words.notice(&done.snapshot))];
             owner.inbox().inject(Notice {
-                key: done.notice_key.clone(),
+                key: done.notice_key(),
                 message: Message { content, source },
             });
         }
@@ -73,7 +73,7 @@ async fn a_notice_on_its_way_is_refused_when_the_end_was_told_before_it_came() {
                 subjects: Vec::new(),
             };
             let content = vec![dsh_llm::ContentBlock::text(words.notice(&done.snapshot))];
-            let key = done.notice_key;
+            let key = done.notice_key();
             let message = Message { content, source };
             done.owner.unwrap().inbox().inject(Notice { key, message });
             Ok(())
@@ -105,7 +105,7 @@ async fn a_notice_that_never_comes_leaves_nothing_in_the_inbox() {
     let (opened, key) = (gate.clone(), Arc::new(std::sync::Mutex::new(None)));
     let seen = key.clone();
     let slow = move |done: TaskDone| -> dsh_tasks::BoxFuture<_> {
-        *seen.lock().unwrap() = Some(done.notice_key);
+        *seen.lock().unwrap() = Some(done.notice_key());
         let opened = opened.clone();
         Box::pin(async move {
             opened.opened().await;
@@ -163,7 +163,7 @@ async fn an_end_that_is_told_after_all_listeners_kept_quiet_leaves_nothing_in_th
         content: Vec::new(),
         source: MessageSource::User,
     };
-    let key = ends.all()[0].notice_key.clone();
+    let key = ends.all()[0].notice_key();
     owner.inbox().inject(Notice { key, message });
     assert_eq!(notices(owner), 1, "a tombstone would have refused it");
 }

@@ -9,7 +9,7 @@ fn snapshot(status: TaskStatus) -> TaskSnapshot {
     TaskSnapshot {
         id: TaskId::from("bash-1"),
         kind: Kind::new("bash").unwrap(),
-        label: "pnpm test".to_owned(),
+        label: "pnpm test".into(),
         output_limit_bytes: None,
         owner: None,
         status,
@@ -62,7 +62,7 @@ fn a5_the_check_of_coherence_finds_every_contradiction() {
         |task| task.kind = Kind::new("sh").unwrap(),
         |task| task.id = "bash-0".into(),
         |task| task.id = "bash-x".into(),
-        |task| task.label.clear(),
+        |task| task.label = "".into(),
         |task| {
             task.finished_at = if task.finished_at.is_some() {
                 None
@@ -123,7 +123,7 @@ fn a_live_detail_shows_in_the_status_line_and_in_the_row() {
 #[test]
 fn p9_a_label_of_many_lines_is_one_line_for_the_model() {
     let mut task = snapshot(TaskStatus::Completed);
-    task.label = "for i in 1 2\ndo\n  echo $i\ndone".to_owned();
+    task.label = "for i in 1 2\ndo\n  echo $i\ndone".into();
     assert_eq!(
         task.list_line(),
         "bash-1 [bash] completed — for i in 1 2 do echo $i done"
@@ -134,14 +134,14 @@ fn p9_a_label_of_many_lines_is_one_line_for_the_model() {
         "background task bash-1 (bash: for i in 1 2 do echo $i done) finished [status: completed]. Read its output \
          with task_output."
     );
-    task.label = "x".repeat(300);
+    task.label = "x".repeat(300).into();
     assert_eq!(task.label_line().chars().count(), 200);
 }
 
 #[test]
 fn a_silence_is_told_with_the_status_and_the_last_line() {
     let mut task = snapshot(TaskStatus::Running);
-    task.label = "make\ntest".to_owned();
+    task.label = "make\ntest".into();
     assert_eq!(
         Vocabulary::Task.silence(&task, 60_000, "linking"),
         "background task bash-1 (bash: make test) has printed nothing for 60000ms [status: running]. Read its output \

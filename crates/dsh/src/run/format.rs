@@ -101,7 +101,7 @@ impl From<&TaskSnapshot> for Task {
         Self {
             id: task.id.to_string(),
             kind: task.kind.to_string(),
-            label: task.label.clone(),
+            label: task.label.to_string(),
             status: task.status.as_str(),
             detail: task.current_detail().map(str::to_owned),
         }
