@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod reference;
+mod steps;
 mod subject;
 
 use proptest::test_runner::Config;
