@@ -11,6 +11,7 @@
 
 pub mod chaos;
 pub mod crowds;
+pub mod live;
 pub mod output;
 pub mod product;
 pub mod rest;

@@ -8,6 +8,7 @@ mod wire;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use dsh_testkit::{Gate, eventually_within};
 use serde_json::Value;
@@ -16,7 +17,8 @@ use tokio::task::JoinSet;
 
 pub use wire::Wire;
 
-use crate::server::DEADLINE;
+/// How long a product may take to ask: where many start at once, one may not have begun to speak after half a minute.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// One reply of the model. Each request takes the next.
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@
 pub mod claude;
 pub mod client;
 pub mod codex;
+mod endpoint;
 pub mod subagent;
 mod version;
 
@@ -20,6 +21,7 @@ use crate::dialogue::Dialogue;
 use crate::model::{ModelServer, Turn, Wire};
 use crate::room::Room;
 
+pub use endpoint::Endpoint;
 pub use version::Version;
 
 /// A product that was not started yet, its room and its model.
@@ -50,7 +52,8 @@ impl Product {
     /// When `DSH_TEST_CODEX` is not set.
     pub async fn codex(turns: impl IntoIterator<Item = Turn>) -> Product {
         let model = ModelServer::start(Wire::Responses, turns).await;
-        Product::new(Kind::Codex, program(codex::PROGRAM), model)
+        let endpoint = Endpoint::scripted(&model);
+        Product::new(Kind::Codex, program(codex::PROGRAM), model, &endpoint)
     }
 
     /// Claude Code, configured for a model that says `turns`.
@@ -62,16 +65,37 @@ impl Product {
     /// When `DSH_TEST_CLAUDE` is not set.
     pub async fn claude(turns: impl IntoIterator<Item = Turn>) -> Product {
         let model = ModelServer::start(Wire::Messages, turns).await;
-        Product::new(Kind::ClaudeCode, program(claude::PROGRAM), model)
+        let endpoint = Endpoint::scripted(&model);
+        Product::new(Kind::ClaudeCode, program(claude::PROGRAM), model, &endpoint)
     }
 
-    fn new(kind: Kind, program: PathBuf, model: ModelServer) -> Product {
+    /// Codex, configured for a model that is elsewhere: its own is asked nothing.
+    ///
+    /// # Panics
+    ///
+    /// When `DSH_TEST_CODEX` is not set.
+    pub async fn codex_at(endpoint: &Endpoint) -> Product {
+        let model = ModelServer::start(Wire::Responses, []).await;
+        Product::new(Kind::Codex, program(codex::PROGRAM), model, endpoint)
+    }
+
+    /// Claude Code, configured for a model that is elsewhere: its own is asked nothing.
+    ///
+    /// # Panics
+    ///
+    /// When `DSH_TEST_CLAUDE` is not set.
+    pub async fn claude_at(endpoint: &Endpoint) -> Product {
+        let model = ModelServer::start(Wire::Messages, []).await;
+        Product::new(Kind::ClaudeCode, program(claude::PROGRAM), model, endpoint)
+    }
+
+    fn new(kind: Kind, program: PathBuf, model: ModelServer, endpoint: &Endpoint) -> Product {
         let room = Room::new();
         let specific = match kind {
-            Kind::Codex => codex::prepare(&room, &model),
-            Kind::ClaudeCode => claude::prepare(&room, &model),
+            Kind::Codex => codex::prepare(&room, endpoint),
+            Kind::ClaudeCode => claude::prepare(&room, endpoint),
         };
-        let mut env = environment(&room, &model);
+        let mut env = environment(&room, endpoint);
         env.extend(specific);
         Product {
             room,
@@ -159,7 +183,7 @@ impl Product {
 }
 
 /// What both products need.
-fn environment(room: &Room, model: &ModelServer) -> Vec<(String, String)> {
+fn environment(room: &Room, endpoint: &Endpoint) -> Vec<(String, String)> {
     let home = room.home();
     let temporary = home.join("tmp");
     std::fs::create_dir(&temporary).expect("a directory in the room");
@@ -171,12 +195,8 @@ fn environment(room: &Room, model: &ModelServer) -> Vec<(String, String)> {
         ("XDG_CONFIG_HOME".into(), path(&home.join("xdg"))),
         // Not the room's own: what a killed product leaves there is its affair.
         ("TMPDIR".into(), path(&temporary)),
-        ("NO_PROXY".into(), "127.0.0.1,localhost".into()),
     ];
-    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
-        env.push((name.into(), model.url()));
-        env.push((name.to_ascii_lowercase(), model.url()));
-    }
+    env.extend(endpoint.way.iter().cloned());
     env
 }
 

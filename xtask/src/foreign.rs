@@ -11,7 +11,7 @@ use crate::{acp_client, client, process};
 /// One program, and the tests that cannot run without it.
 pub(crate) struct Foreign {
     /// For people.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// Tells the tests where it is.
     pub(crate) variable: &'static str,
     /// A filter that selects the tests which need it.
@@ -21,6 +21,7 @@ pub(crate) struct Foreign {
 
 /// Fetches what is not there yet.
 pub(crate) fn prepare(workspace: &Workspace) -> [Foreign; 4] {
+    let [codex, claude] = prepare_products(workspace);
     [
         Foreign {
             name: "the MCP client",
@@ -34,6 +35,14 @@ pub(crate) fn prepare(workspace: &Workspace) -> [Foreign; 4] {
             tests: "package(tests) & test(/node_client/)",
             program: acp_client::prepare(workspace),
         },
+        codex,
+        claude,
+    ]
+}
+
+/// Fetches those of them that are agent products.
+pub(crate) fn prepare_products(workspace: &Workspace) -> [Foreign; 2] {
+    [
         Foreign {
             name: "Codex",
             variable: Product::Codex.variable(),

@@ -10,6 +10,7 @@ mod client;
 mod error;
 mod foreign;
 mod fuzz;
+mod live;
 mod nextest;
 mod process;
 mod products;
@@ -70,6 +71,13 @@ enum Command {
         #[arg(long)]
         oldest: bool,
     },
+    /// Run what talks to real models, for which a key has to be there: OPENAI_API_KEY (Codex), ANTHROPIC_API_KEY (Claude
+    /// Code), DEEPSEEK_API_KEY (`dsh run`). It costs money.
+    Live {
+        /// Arguments for `cargo nextest run`, for example a name filter.
+        #[arg(last = true)]
+        nextest: Vec<String>,
+    },
     /// Check what the compiler does not: layers, sizes, words, documents.
     Tidy,
     /// Explore the interleavings of the lock-based cores.
@@ -107,6 +115,7 @@ fn run(cli: Cli) -> Result<(), Error> {
                 false => Generation::Newest,
             },
         ),
+        Command::Live { nextest } => live::run(&workspace, &nextest),
         Command::Tidy => tidy::run(&workspace),
         Command::Loom => steps::loom(&workspace),
         Command::Docs => steps::docs(&workspace),

@@ -11,9 +11,11 @@
 //! - **Success is what the product called one**: a result that says `success`, no error, and something. No exit code makes a
 //!   success; an exit other than 0 spoils one, because then the product did not come to its end.
 //! - **One answer, of the whole stream.** A turn may end while Claude Code has background work of its own. Its input is closed
-//!   at the first result, which is how it is told that nobody has more to say; then it is listened to until it exits. It gives
-//!   its shell commands five seconds, waits for its agents (ten minutes at most, by its variable
-//!   `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS`), and takes a further turn, with a further result, for what came to its end. The
+//!   at the first result, which is how it is told that nobody has more to say; then it is listened to until it exits. How long
+//!   that takes is the product's: it waits for its agents (ten minutes at most, by its variable
+//!   `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS`) and takes a further turn, with a further result, for what came to its end. Shell
+//!   commands get five seconds from 2.1.220; 2.1.332 waits for each up to the limit of time that its model has set, or for ten
+//!   minutes and more, and then tells its model that it was stopped. Whoever cannot wait cancels the run. The
 //!   last result that says anything decides: a success is the answer, an error is the failure, and a success without words
 //!   changes nothing. What still ran at the last result and did not come to its own end was ended with the run, and a line
 //!   behind the answer says how many that were.
@@ -25,6 +27,8 @@
 //! - **An answer has at most 16 MiB**; a longer one is a failure.
 //! - **Cancelled is aborted, at once; disposed is gone.** The process and all it started, sessions of their own included, end
 //!   with the run, as far as the [`Launcher`](dsh_subprocess::Launcher) goes.
+//!
+//! Driven by the tests: 2.1.332 and 2.1.220.
 //!
 //! The conversation is a pure core, from lines to what they ask for, in a thin shell that reads and writes.
 //!

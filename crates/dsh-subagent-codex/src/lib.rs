@@ -1,7 +1,8 @@
 //! Codex as a subagent, over its app server.
 //!
 //! [`install`] offers Codex to a [`SubagentRegistry`](dsh_subagent::SubagentRegistry) under a name. Each run is one process of
-//! the native `codex` program, one thread that Codex keeps nothing of, and one turn; its answer is the turn's final message.
+//! the native `codex` program, one thread that Codex keeps nothing of, and one turn; its answer is the turn's final
+//! message, below the parts of it that Codex has given before.
 //! A deployment may install it as often as it has names for it, each with an environment and a permission mode of its own.
 //!
 //! # Contract
@@ -18,6 +19,9 @@
 //!   prove it.
 //! - **An answer has at most 16 MiB**; a longer one is a failure. No time limit, no second try: a run ends by itself, or when
 //!   it is cancelled.
+//!
+//! Driven by the tests: 0.171.0 and 0.147.0. A failure that a version has no word for, or a word that this crate does not
+//! know, is told as `other` or `unknown`.
 //!
 //! # Example
 //!

@@ -2,15 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Version, program};
-use crate::model::ModelServer;
+use super::endpoint::Patience;
+use super::{Endpoint, Version, program};
 use crate::room::Room;
 
 /// Names its program.
 pub(super) const PROGRAM: &str = "DSH_TEST_CLAUDE";
-
-/// The model that its settings name.
-const MODEL: &str = "scripted-model";
 
 /// Has it ask for nothing but what every server has.
 pub const PLAIN: &str = "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS";
@@ -25,28 +22,33 @@ pub fn version() -> Version {
 }
 
 /// Writes its settings; returns its variables.
-pub(super) fn prepare(room: &Room, model: &ModelServer) -> Vec<(String, String)> {
+pub(super) fn prepare(room: &Room, endpoint: &Endpoint) -> Vec<(String, String)> {
     let configuration = room.home().join("claude");
     std::fs::create_dir(&configuration).expect("a directory in the room");
-    let settings = json!({"model": MODEL, "permissions": {"defaultMode": "default"}}).to_string();
-    std::fs::write(configuration.join("settings.json"), settings).expect("the settings file");
+    let mut settings = json!({"permissions": {"defaultMode": "default"}});
+    if let Some(model) = &endpoint.model {
+        settings["model"] = json!(model);
+    }
+    std::fs::write(configuration.join("settings.json"), settings.to_string()).expect("the settings file");
     let configuration = configuration.to_string_lossy();
-    let url = model.url();
-    let env = [
+    let mut env = vec![
         ("CLAUDE_CONFIG_DIR", &*configuration),
-        ("ANTHROPIC_API_KEY", "scripted-key"),
-        ("ANTHROPIC_BASE_URL", &url),
+        ("ANTHROPIC_API_KEY", &endpoint.key),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL", "1"),
         ("DISABLE_TELEMETRY", "1"),
         ("DISABLE_ERROR_REPORTING", "1"),
-        // One request for each answer: it asks again without what is new when a server refuses it.
-        (PLAIN, "1"),
         // It refuses to bypass permissions for root elsewhere; tests may be root.
         ("IS_SANDBOX", "1"),
     ];
-    env.map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec()
+    env.extend(endpoint.url.as_deref().map(|url| ("ANTHROPIC_BASE_URL", url)));
+    if endpoint.patience == Patience::None {
+        // It would ask again, without what is new, when a server refuses it.
+        env.push((PLAIN, "1"));
+    }
+    env.into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// The arguments for its line protocol in a permission mode.

@@ -1,7 +1,7 @@
 //! What Codex needs to talk to a scripted model.
 
-use super::{Version, program};
-use crate::model::ModelServer;
+use super::endpoint::Patience;
+use super::{Endpoint, Version, program};
 use crate::room::Room;
 
 /// Names its program.
@@ -20,34 +20,39 @@ pub fn version() -> Version {
 }
 
 /// Writes its configuration; returns its variables.
-pub(super) fn prepare(room: &Room, model: &ModelServer) -> Vec<(String, String)> {
+pub(super) fn prepare(room: &Room, endpoint: &Endpoint) -> Vec<(String, String)> {
     let home = room.home().join("codex");
     std::fs::create_dir(&home).expect("a directory in the room");
-    std::fs::write(home.join("config.toml"), configuration(&model.url())).expect("the configuration file");
+    std::fs::write(home.join("config.toml"), configuration(endpoint)).expect("the configuration file");
     vec![
         ("CODEX_HOME".into(), home.to_string_lossy().into_owned()),
-        ("OPENAI_API_KEY".into(), "scripted-key".into()),
+        ("OPENAI_API_KEY".into(), endpoint.key.clone()),
     ]
 }
 
-/// One request for each answer, whatever happens to it. Plugins would be fetched at every start.
-fn configuration(url: &str) -> String {
+/// Plugins would be fetched at every start.
+fn configuration(endpoint: &Endpoint) -> String {
+    let model = endpoint.model.as_ref();
+    let model = model.map_or_else(String::new, |model| format!("model = {model:?}\n"));
+    let url = endpoint.v1();
+    let url = url.as_deref().unwrap_or("https://api.openai.com/v1");
+    let retries = match endpoint.patience {
+        Patience::None => "request_max_retries = 0\nstream_max_retries = 0\n",
+        Patience::Usual => "",
+    };
     format!(
-        r#"model = "scripted-model"
-model_provider = "scripted"
+        r#"{model}model_provider = "ours"
 approval_policy = "on-request"
 sandbox_mode = "read-only"
 check_for_update_on_startup = false
 
-[model_providers.scripted]
-name = "Scripted Responses"
-base_url = "{url}/v1"
+[model_providers.ours]
+name = "Responses"
+base_url = "{url}"
 env_key = "OPENAI_API_KEY"
 wire_api = "responses"
 requires_openai_auth = false
-request_max_retries = 0
-stream_max_retries = 0
-
+{retries}
 [analytics]
 enabled = false
 

@@ -30,6 +30,9 @@ until [ -s session ]; do sleep 0.02; done";
 /// How soon nothing is left of what has to go: its grace, and what a busy machine adds.
 const SOON: Duration = Duration::from_secs(5);
 
+/// The longest that a product may take to end by itself, on a busy machine too.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// A task for a product.
 fn task() -> Value {
     json!({"description": "the label", "prompt": "the very task"})
@@ -80,6 +83,7 @@ impl Delegating {
     /// Starts a task of which every process is known, and returns those of its tool.
     async fn in_a_tool_call(&mut self) -> Vec<u32> {
         self.background().await;
+        self.product.model.asked(1).await;
         let mut tool = Vec::new();
         for file in FILES {
             tool.push(self.server.room.pid(file).await);
@@ -180,7 +184,8 @@ async fn noticed(product: Product, gate: Gate) {
     delegating.background().await;
     delegating.product.model.asked(1).await;
     gate.open();
-    gone_soon(&delegating.product).await;
+    let room = &delegating.product.room;
+    eventually_within("the product to end", LIMIT, || room.processes().is_empty()).await;
     let told = delegating.server.told_by("task_list", json!({})).await;
     assert_eq!(
         told.notices(),

@@ -1,13 +1,17 @@
 //! The products against scripted models, in their own protocols: what whoever drives them has to rely on.
 
 use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
 
-use dsh_testkit::{Gate, eventually};
+use dsh_testkit::{Gate, eventually, eventually_within};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tests::product::{claude, codex};
 use tests::{Dialogue, Product, Turn};
+
+/// The longest that a product may take for anything, on a busy machine too.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A request to the app server, and its answer.
 async fn request(codex: &mut Dialogue, id: i64, method: &str, params: Value) -> Value {
@@ -152,10 +156,8 @@ async fn codex_with_plugins_asks_for_other_machines_and_gets_none() {
     let [server, stdio] = codex::APP_SERVER;
     let mut codex = product.converse(&["-c", "features.plugins=true", server, stdio]);
     initialize(&mut codex).await;
-    eventually("a request for another machine", || {
-        !product.model.strangers().is_empty()
-    })
-    .await;
+    let asked = || !product.model.strangers().is_empty();
+    eventually_within("a request for another machine", LIMIT, asked).await;
     codex.end().await;
     eventually("what it started to go", || product.room.processes().is_empty()).await;
 }

@@ -46,6 +46,7 @@ impl Parent {
 
     /// Waits until the tool of the product runs.
     async fn in_a_tool_call(&self) {
+        self.product.model.asked(1).await;
         for file in FILES {
             self.room.pid(file).await;
         }
