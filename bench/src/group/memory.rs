@@ -59,7 +59,8 @@ async fn processes(core: &Core, report: &Report) -> Result<(), Failure> {
     let guards = supervisors.iter().flat_map(|supervisor| children(*supervisor));
     let shares = guards.map(|guard| bytes(guard, "smaps_rollup", "Pss:"));
     let what = "memory of a live process: its guard's share";
-    report.row(Row::new(what, Unit::Memory, shares.collect()))
+    let row = Row::new(what, Unit::Memory, shares.collect());
+    report.row(row.map(|row| row.aims_at(Target::AtMost(100.0 * 1024.0))))
 }
 
 async fn floods(core: &Core, effort: Effort, report: &Report) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ use dsh_subprocess::ProcessTree;
 use tokio::sync::watch;
 
 /// In the arguments of every shell that runs a command under a guard, and hardly anywhere else.
-const GUARDED_SHELL: &str = "builtin eval -- \"$(</proc/";
+const GUARDED_SHELL: &str = "BASH_EXECUTION_STRING=$(</proc/";
 
 pub(crate) struct LocalProcess {
     log: OutputLog,

@@ -144,6 +144,16 @@ pub(crate) fn session_keyring() -> i64 {
     unsafe { libc::syscall(libc::SYS_keyctl, GET_KEYRING_ID, SESSION_KEYRING, 0) }
 }
 
+/// Gives the memory that this process has freed back to the system, where the C library can do so.
+#[cfg(target_os = "linux")]
+pub(crate) fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call touches no memory that is in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Whether the other end of a socket has not read all that was sent to it.
 #[cfg(target_os = "linux")]
 pub(crate) fn has_unread(socket: BorrowedFd<'_>) -> bool {

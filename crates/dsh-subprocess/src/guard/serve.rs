@@ -85,6 +85,8 @@ pub(super) fn serve(socket: OwnedFd, birthright: &Birthright, deputy: Deputy) ->
                 }
                 .run();
                 drop(script);
+                // Whoever waits has heard of the end by now.
+                sys::give_memory_back();
             }
             Err((stage, errno)) => {
                 harness.tell(&Report::NotStarted { stage, errno });

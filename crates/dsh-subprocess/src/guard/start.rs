@@ -156,10 +156,11 @@ fn overwrite(mut text: Vec<u8>) {
     std::hint::black_box(&text);
 }
 
-/// The shell text that runs what is in the file. A file that cannot be opened would pass for an empty command, and
-/// functions of whatever name but `builtin` may come with the environment.
+/// The shell text that runs what is in the file. A file that cannot be read would pass for an empty command, and functions
+/// of whatever name but `builtin` may come with the environment. The variable is where `bash -c` has its command, too.
 fn reading(path: &str) -> String {
-    format!("builtin : <{path} || builtin exit 126; builtin eval -- \"$(<{path})\"")
+    let variable = "BASH_EXECUTION_STRING";
+    format!("{variable}=$(<{path}) || builtin exit 126; builtin eval -- \"${variable}\"")
 }
 
 fn number(error: &io::Error) -> i32 {

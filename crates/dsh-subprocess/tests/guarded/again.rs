@@ -149,6 +149,36 @@ fn memory(pid: u32) -> Option<Vec<u8>> {
     Some(all)
 }
 
+#[test]
+fn a_guard_that_has_served_is_hardly_larger_than_a_new_one() {
+    run(async {
+        let launcher = launcher();
+        let own = |guard: u32| {
+            let maps = std::fs::read_to_string(format!("/proc/{guard}/smaps_rollup")).ok()?;
+            let line = maps
+                .lines()
+                .find_map(|line| line.strip_prefix("Private_Dirty:"))?;
+            line.split_whitespace().next()?.parse::<u32>().ok()
+        };
+        // A command that a busy machine makes slow has its guard replaced, so it is tried again.
+        for _ in 0..50 {
+            let mut spec = bash("echo $PPID");
+            let large = (0..24).map(|number| (format!("X{number}").into(), "x".repeat(4096).into()));
+            spec.env.extend(large);
+            let Spawned { tree, stdout, .. } = launcher.spawn(spec).await.unwrap();
+            assert_eq!(tree.ended().await.proof, Proof::Guard);
+            let guard: u32 = text(stdout).await.trim().parse().unwrap();
+            // In kilobytes. It says that it is done before it tidies up.
+            let is_small = || own(guard).is_none_or(|own| own <= 64);
+            dsh_testkit::eventually("a small guard", is_small).await;
+            if own(guard).is_some() {
+                return;
+            }
+        }
+        panic!("no guard stays");
+    });
+}
+
 /// Joins a session keyring of its own, and gives it to its parent.
 #[cfg(target_arch = "x86_64")]
 #[test]

@@ -197,7 +197,10 @@ fn what_a_command_can_read_of_its_guards_tells_nothing() {
             lines[..4],
             ["dsh-guard-supervisor ", "0", "dsh-guard-supervisor ", "0"]
         );
-        assert!(lines[4].starts_with("bash -c : </proc/"), "{printed}");
+        assert!(
+            lines[4].starts_with("bash -c BASH_EXECUTION_STRING=$(</proc/"),
+            "{printed}"
+        );
         assert!(
             !printed.contains("plain text") && !printed.contains("hidden"),
             "{printed}"

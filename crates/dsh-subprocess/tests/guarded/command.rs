@@ -62,6 +62,7 @@ fn a_command_means_what_it_means_to_bash_c() {
         "cat; echo ${BASH_SOURCE[0]}",
         "printf '%s\\n' 'ünï' | cat",
         "x=1; y() { echo $x; }; y; unset x; echo [$x]",
+        "echo \"$BASH_EXECUTION_STRING\"; env | grep -c STRING",
     ];
     run(async {
         for command in commands {
