@@ -92,12 +92,30 @@ impl Editor {
     /// When the agent no longer reads.
     pub async fn sends(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
-        let line = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
-        self.input
-            .write_all(format!("{line}\n").as_bytes())
-            .await
-            .expect("the agent reads");
+        self.writes(json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}))
+            .await;
         self.last_id
+    }
+
+    /// Tells something that has no answer.
+    ///
+    /// # Panics
+    ///
+    /// When the agent no longer reads.
+    pub async fn tells(&mut self, method: &str, params: Value) {
+        self.writes(json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            .await;
+    }
+
+    async fn writes(&mut self, message: Value) {
+        let written = self.input.write_all(format!("{message}\n").as_bytes()).await;
+        written.expect("the agent reads");
+    }
+
+    /// The updates of this sort so far.
+    pub fn updates(&self, sort: &str) -> Vec<&Value> {
+        let updates = self.seen.iter().map(|message| &message["params"]["update"]);
+        updates.filter(|update| update["sessionUpdate"] == sort).collect()
     }
 
     /// The next message like this. Those before it are in [`seen`](Self::seen).
@@ -127,6 +145,24 @@ impl Editor {
     /// When it does not end within the deadline.
     pub async fn exit_code(&mut self) -> Option<i32> {
         let status = timeout(DEADLINE, self.child.wait()).await;
+        status.expect("it ends in time").expect("it was started").code()
+    }
+
+    /// Closes its end, and waits for the agent's: its exit code.
+    ///
+    /// # Panics
+    ///
+    /// As [`exit_code`](Self::exit_code).
+    pub async fn leaves(self) -> Option<i32> {
+        let Self {
+            mut child,
+            input,
+            output,
+            ..
+        } = self;
+        drop(input);
+        let status = timeout(DEADLINE, child.wait()).await;
+        drop(output);
         status.expect("it ends in time").expect("it was started").code()
     }
 

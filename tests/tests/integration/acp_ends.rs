@@ -120,3 +120,27 @@ async fn an_agent_without_a_model_or_a_home_says_so() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[tokio::test]
+async fn what_an_editor_sends_is_not_in_the_log_whatever_is_logged() {
+    let room = Room::new();
+    let model = room.script("model.json", json!([says("never asked")]));
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}),
+        json!({"jsonrpc": "2.0", "id": "SECRET_TOKEN", "method": "SECRET_TOKEN/x", "params": {}}),
+        json!({"jsonrpc": "2.0", "id": "SECRET_TOKEN", "result": {}}),
+    ];
+    let script = "printf '%s\\n' \"$1\" \"$2\" \"$3\" | RUST_LOG=info \"$0\" acp --model \"$4\"";
+    let mut command = room.shell(script);
+    command.args(lines.map(|line| line.to_string())).arg(model);
+    let output = timeout(DEADLINE, command.output()).await;
+    let output = output.expect("it ends in time").expect("dsh starts");
+    assert_eq!(output.status.code(), Some(0));
+    let answers = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        answers.contains(r#""id":"SECRET_TOKEN""#),
+        "it was heard: {answers}"
+    );
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(!log.contains("SECRET_TOKEN"), "{log}");
+}

@@ -1,6 +1,6 @@
 //! Agents of the Agent Client Protocol as subagents: `dsh acp` itself, and one that does nothing it should, under guards.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dsh_agent::{AgentHandle, AgentRegistry, AgentSpec};
 use dsh_scope::Scope;
@@ -274,19 +274,25 @@ async fn an_agent_that_never_starts_leaves_nothing() {
 /// A room in which `dsh run` delegates to `dsh acp`, whose model says `child`; the arguments of the run.
 fn nested(child: Value, parent: Value) -> (Room, [String; 5]) {
     let room = Room::new();
+    let config = ours(&room, child);
+    let arguments = mounted(&room, &config, parent);
+    (room, arguments)
+}
+
+/// Lets `dsh run` delegate to an agent; its arguments.
+fn mounted(room: &Room, config: &AcpConfig, parent: Value) -> [String; 5] {
     let home = room.home();
     for directory in ["profiles", "presets"] {
         std::fs::create_dir(home.join(directory)).expect("a directory");
     }
-    let config = ours(&room, child);
-    let env: String = environment(&room)
+    let env: String = environment(room)
         .iter()
         .map(|(name, value)| format!("{name} = {value:?}\n"))
         .collect();
     let profile = format!(
         "[[providers]]\nid = \"subagent-acp\"\nname = \"acp\"\n[providers.config]\ncommand = {:?}\nargs = {:?}\n\
-         [providers.config.env]\n{env}",
-        config.command, config.args
+         dispose_eof_grace_ms = {:?}\ndispose_grace_ms = {:?}\n[providers.config.env]\n{env}",
+        config.command, config.args, config.dispose_eof_grace_ms, config.dispose_grace_ms
     );
     std::fs::write(home.join("profiles/default.toml"), profile).expect("a profile");
     let preset = "[[tools]]\nid = \"tool-acp\"\nname = \"subagent\"\n[tools.config]\nprovider = \"acp\"\n\
@@ -300,7 +306,7 @@ fn nested(child: Value, parent: Value) -> (Room, [String; 5]) {
         "--preset=acp",
         "--output-format=stream-json",
     ];
-    (room, arguments.map(str::to_owned))
+    arguments.map(str::to_owned)
 }
 
 fn delegates() -> Value {
@@ -337,4 +343,26 @@ async fn our_own_agent_goes_with_a_run_that_is_told_to_end_or_killed() {
         eventually_within("all of it to go", LIMIT, || room.processes().is_empty()).await;
         assert!(is_gone(command) && is_gone(stray));
     }
+}
+
+#[tokio::test]
+async fn a_second_signal_takes_the_graces_from_an_agent_that_is_deaf_to_everything() {
+    let room = Room::new();
+    let config = AcpConfig {
+        dispose_eof_grace_ms: 600_000.0,
+        dispose_grace_ms: 600_000.0,
+        ..rude("deaf")
+    };
+    let arguments = mounted(&room, &config, json!([delegates(), says("never asked")]));
+    let running = room.running(&arguments.each_ref().map(String::as_str));
+    room.made("at-work").await;
+    let begun = Instant::now();
+    // Two that are pending at once are one, unless they are different ones.
+    running.signal(Signal::SIGTERM);
+    running.signal(Signal::SIGINT);
+    let code = running.ended().await.code;
+    // Nor is it the end of what a shutdown waits for.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(matches!(code, Some(130 | 143)), "{code:?}");
+    room.assert_empty();
 }
