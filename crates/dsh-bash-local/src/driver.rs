@@ -17,6 +17,9 @@ use crate::pump::Pump;
 /// it counts as hung when somebody is impatient.
 const LINGER: Duration = Duration::from_millis(50);
 
+/// What a start may take on a busy system, however short the grace is: one that is given up on may still run for a moment.
+const START: Duration = Duration::from_secs(1);
+
 /// The configured bounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
@@ -67,8 +70,8 @@ pub(crate) async fn drive(
     }
 }
 
-/// Waits for a start. One that hangs in the kernel when it was told to end is given up on after the grace; should it come
-/// to something later, whoever was to start it ends it.
+/// Waits for a start. One that hangs in the kernel when it was told to end is given up on after the grace, or [`START`] if
+/// that is more; should it come to something later, whoever was to start it ends it.
 async fn started<T>(
     starting: impl Future<Output = T>,
     process: &LocalProcess,
@@ -90,7 +93,7 @@ async fn started<T>(
         biased;
         started = starting => Some(started),
         () = hurried => None,
-        () = sleep(grace) => None,
+        () = sleep(grace.max(START)) => None,
     }
 }
 

@@ -20,7 +20,7 @@
 //!   asked for what it knows by itself, which costs less than a microsecond and is nearly always enough (Linux 5.12); for
 //!   the rest a shell of its own asks, which costs as much as a command. When 16 of those hang that nobody waits for, a
 //!   directory that the kernel does not know is refused at once. A start that hangs all the same, because its file system
-//!   fell silent in between, is given up on `grace_ms` after its end was asked for.
+//!   fell silent in between, is given up on `grace_ms` after its end was asked for, or a second if that is more.
 //! - **Output.** Both pipes are read into one log in the order in which they become readable. What a pipe orders, stays
 //!   ordered; between two pipes there is no order but that.
 //! - **After the shell's exit** output is collected until both pipes end: at most `grace_ms`, and at most `drain_ms`

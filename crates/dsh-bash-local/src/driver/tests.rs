@@ -11,9 +11,10 @@ async fn given_up_after(
     process: &LocalProcess,
     stop: &CancellationToken,
     hurry: &CancellationToken,
+    grace: Duration,
 ) -> Duration {
     let begun = Instant::now();
-    let started = started(pending::<()>(), process, stop, hurry, GRACE).await;
+    let started = started(pending::<()>(), process, stop, hurry, grace).await;
     assert!(started.is_none());
     begun.elapsed()
 }
@@ -31,17 +32,19 @@ async fn a_start_that_hangs_is_given_up_on_after_the_grace_of_whoever_ends_it() 
         "nobody asked for the end"
     );
     process.terminate(EndReason::Asked);
-    assert_eq!(given_up_after(&process, &never, &never).await, GRACE);
+    assert_eq!(given_up_after(&process, &never, &never, GRACE).await, GRACE);
+    let short = Duration::from_millis(10);
+    assert_eq!(given_up_after(&process, &never, &never, short).await, START);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_start_that_hangs_holds_up_no_shutdown() {
     let (stop, hurry, process) = (CancellationToken::new(), CancellationToken::new(), process());
     stop.cancel();
-    assert_eq!(given_up_after(&process, &stop, &hurry).await, GRACE);
+    assert_eq!(given_up_after(&process, &stop, &hurry, GRACE).await, GRACE);
     assert!(process.was_asked());
     hurry.cancel();
-    assert_eq!(given_up_after(&process, &stop, &hurry).await, LINGER);
+    assert_eq!(given_up_after(&process, &stop, &hurry, GRACE).await, LINGER);
 }
 
 #[tokio::test(start_paused = true)]
