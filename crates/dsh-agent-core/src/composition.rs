@@ -62,14 +62,19 @@ pub struct Composition {
 
 /// Why there is no composition: everything that is wrong with its two files, or does not fit together.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", self.shown())]
-pub struct CompositionError {
-    /// What is wrong with the profile.
-    pub profile: Option<ProfileError>,
-    /// What is wrong with the preset.
-    pub preset: Option<PresetError>,
-    /// What is wrong with the configuration.
-    pub configuration: Option<ConfigError>,
+#[error("{}", lines(.0))]
+pub struct CompositionError(pub Vec<CompositionFault>);
+
+/// What is wrong with one part of a composition.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum CompositionFault {
+    /// The profile.
+    Profile(#[from] ProfileError),
+    /// The preset.
+    Preset(#[from] PresetError),
+    /// What the configuration says of it.
+    Configuration(#[from] ConfigError),
 }
 
 impl Composition {
@@ -96,11 +101,10 @@ impl Composition {
                 presets,
                 preset: preset.id,
             }),
-            (profile, preset) => Err(CompositionError {
-                profile: profile.err(),
-                preset: preset.err(),
-                configuration: None,
-            }),
+            (profile, preset) => Err(CompositionError(faults([
+                profile.err().map(CompositionFault::Profile),
+                preset.err().map(CompositionFault::Preset),
+            ]))),
         }
     }
 
@@ -112,19 +116,19 @@ impl Composition {
     /// Everything that does not fit.
     pub fn check(&self, config: &Config) -> Result<(), CompositionError> {
         let preset = Ground::new(&self.profile, config).preset(&self.presets, &self.preset);
-        let faults = config.unknown_tools(self.presets.tool_names(&self.preset));
-        let configuration = (!faults.is_empty()).then(|| ConfigError::Faults {
+        let unknown = config.unknown_tools(self.presets.tool_names(&self.preset));
+        let configuration = (!unknown.is_empty()).then(|| ConfigError::Faults {
             origin: "configuration".to_owned(),
-            faults,
+            faults: unknown,
         });
-        match (preset, configuration) {
-            (Ok(_), None) => Ok(()),
-            (preset, configuration) => Err(CompositionError {
-                profile: None,
-                preset: preset.err(),
-                configuration,
-            }),
+        let faults = faults([
+            preset.err().map(CompositionFault::Preset),
+            configuration.map(CompositionFault::Configuration),
+        ]);
+        if faults.is_empty() {
+            return Ok(());
         }
+        Err(CompositionError(faults))
     }
 }
 
@@ -139,13 +143,11 @@ impl Default for Composition {
     }
 }
 
-impl CompositionError {
-    fn shown(&self) -> String {
-        let lines = [
-            self.profile.as_ref().map(ToString::to_string),
-            self.preset.as_ref().map(ToString::to_string),
-            self.configuration.as_ref().map(ToString::to_string),
-        ];
-        lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
-    }
+fn faults(parts: [Option<CompositionFault>; 2]) -> Vec<CompositionFault> {
+    parts.into_iter().flatten().collect()
+}
+
+fn lines(faults: &[CompositionFault]) -> String {
+    let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }

@@ -103,7 +103,8 @@ mod config;
 mod error;
 
 pub use composition::{
-    Composition, CompositionError, Preset, PresetError, Presets, Profile, ProfileError, RowStatus,
+    Composition, CompositionError, CompositionFault, Preset, PresetError, Presets, Profile, ProfileError,
+    RowStatus,
 };
 pub use config::{
     AgentTable, ApprovalTable, CompletionDelivery, Config, ModelOverrides, ModelTable, OverrideError,

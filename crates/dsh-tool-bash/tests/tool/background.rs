@@ -24,7 +24,7 @@ async fn c92_c426_started_read_and_completed() {
     let id = "bash-1".into();
     assert_eq!(harness.ended(&id).await, "[status: completed, exit code: 0]");
     assert_eq!(harness.read(&id), "bg-ok\n");
-    assert_eq!(harness.task(&id).label, "echo bg-ok");
+    assert_eq!(harness.task(&id).label.as_ref(), "echo bg-ok");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

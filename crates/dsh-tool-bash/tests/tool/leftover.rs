@@ -39,7 +39,7 @@ async fn it_is_adopted_and_tells_each_byte_once() {
 
     let id = "bash-1".into();
     let snapshot = harness.task(&id);
-    assert_eq!(snapshot.label, SERVER);
+    assert_eq!(snapshot.label.as_ref(), SERVER);
     assert!(
         snapshot
             .status_line()
