@@ -132,9 +132,10 @@ fn relative(workspace: &Workspace, path: &Path) -> String {
         .replace('\\', "/")
 }
 
-/// Build output says so by its tag; of hidden directories only ours count.
+/// Build output says so by its name or its tag, what fuzzing found by its name; of hidden directories only ours count.
 fn is_ours(directory: &Path) -> bool {
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let hidden = name.starts_with('.') && ![".cargo", ".ci", ".config"].contains(&&*name);
-    !hidden && !directory.join("CACHEDIR.TAG").exists() && !directory.join("pyvenv.cfg").exists()
+    let made = ["target", "artifacts", "coverage"].contains(&&*name);
+    !hidden && !made && !directory.join("CACHEDIR.TAG").exists() && !directory.join("pyvenv.cfg").exists()
 }
