@@ -1,6 +1,7 @@
 //! Products as subagents of the real `dsh`, with scripted models: what a client of `dsh mcp` and the model of `dsh run` see
 //! of them, and that nothing of them is left, whoever ends first.
 
+mod acp;
 mod failures;
 mod run;
 
