@@ -44,11 +44,10 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Error>
         Some(target) => vec![target.clone()],
         None => fuzz.targets()?,
     };
-    let mut rows = Vec::new();
-    for target in targets {
-        rows.push(fuzz.run(target, options.seconds)?);
-    }
+    let targets = targets.into_iter();
+    let rows: Result<Vec<Ran>, Error> = targets.map(|target| fuzz.run(target, options.seconds)).collect();
     let _ = fs::remove_dir_all(fuzz.scratch());
+    let rows = rows?;
     print!("{}", table(&rows));
     let crashed: Vec<String> = rows
         .into_iter()
