@@ -1,7 +1,7 @@
 //! What the reply before this one left for it.
 
 use crate::Stream;
-use crate::render::unfinished;
+use crate::render::{unfinished, unfinished_utf8};
 use crate::view::Part;
 
 /// Bytes of each stream that an earlier reply left unfinished.
@@ -41,6 +41,35 @@ impl Carry {
             Stream::Stderr => &mut self.stderr,
         }
     }
+}
+
+/// The beginnings of characters that lie before a reply and go on, if at all, in the gap that it begins with: they are
+/// missing with the rest. The reply before did not show them, unless it saw, too, how they are broken.
+pub(crate) fn lost(context: &[Part], reply: &[Part]) -> Vec<Part> {
+    let Some(Part::Missing(_)) = reply.first() else {
+        return Vec::new();
+    };
+    let gap = context.iter().rposition(|part| matches!(part, Part::Missing(_)));
+    let known = &context[gap.map_or(0, |gap| gap + 1)..];
+    let mut offsets = Vec::new();
+    for of in [Stream::Stdout, Stream::Stderr] {
+        let (mut bytes, mut places) = (Vec::new(), Vec::new());
+        for part in known {
+            if let Part::Bytes {
+                start,
+                stream,
+                bytes: more,
+            } = part
+                && *stream == of
+            {
+                bytes.extend_from_slice(more);
+                places.extend(*start..*start + more.len() as u64);
+            }
+        }
+        offsets.extend(places.split_off(bytes.len() - unfinished_utf8(&bytes)));
+    }
+    offsets.sort_unstable();
+    offsets.into_iter().map(|at| Part::Missing(at..at + 1)).collect()
 }
 
 fn next_byte(parts: &[Part], of: Stream) -> Option<u8> {

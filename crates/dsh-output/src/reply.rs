@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::ops::Range;
 
-use crate::carry::Carry;
+use crate::carry::{self, Carry};
 use crate::log::Core;
 use crate::render::MAX_UNFINISHED;
 use crate::runs::Span;
@@ -72,7 +72,8 @@ fn finish(log: &OutputLog, snapshot: Snapshot, rendering: Rendering) -> (View, u
         .filter(|_| opened.is_some())
         .map(|file| (file.path(), spilled));
     let context = read_all(snapshot.context, opened.as_ref(), spilled);
-    let parts = read_all(snapshot.wanted, opened.as_ref(), spilled);
+    let mut parts = read_all(snapshot.wanted, opened.as_ref(), spilled);
+    parts.splice(0..0, carry::lost(&context, &parts));
     let carry = Carry::between(&context, &parts);
     let view = view::assemble(parts, carry, snapshot.end, rendering, named);
     (view, snapshot.range.end)
@@ -137,24 +138,41 @@ fn read_all(wanted: Vec<Wanted>, file: Option<&File>, spilled: u64) -> Vec<Part>
     let mut parts = Vec::with_capacity(wanted.len());
     for wanted in wanted {
         match wanted {
-            Wanted::InMemory(part) => parts.push(part),
+            Wanted::InMemory(part) => push(&mut parts, part),
             Wanted::InFile(Span { range, stream }) => {
                 let there = range.start..range.end.min(spilled).max(range.start);
                 match file.and_then(|file| spill::read_exact(file, &there)) {
                     Some(bytes) => {
-                        parts.push(Part::Bytes {
-                            start: there.start,
-                            stream,
-                            bytes,
-                        });
-                        if there.end < range.end {
-                            parts.push(Part::Missing(there.end..range.end));
-                        }
+                        let start = there.start;
+                        push(&mut parts, Part::Bytes { start, stream, bytes });
+                        push(&mut parts, Part::Missing(there.end..range.end));
                     }
-                    None => parts.push(Part::Missing(range)),
+                    None => push(&mut parts, Part::Missing(range)),
                 }
             }
         }
     }
     parts
+}
+
+/// Appends a part that is not empty. Bytes that go on with a stream are joined to those before: a character is whole
+/// wherever its bytes came from.
+fn push(parts: &mut Vec<Part>, part: Part) {
+    if part.is_empty() {
+        return;
+    }
+    if let (
+        Some(Part::Bytes { start, stream, bytes }),
+        Part::Bytes {
+            start: next,
+            stream: of,
+            bytes: more,
+        },
+    ) = (parts.last_mut(), &part)
+        && (*stream, *start + bytes.len() as u64) == (*of, *next)
+    {
+        bytes.extend_from_slice(more);
+    } else {
+        parts.push(part);
+    }
 }

@@ -41,7 +41,8 @@ pub struct OutputRead {
     /// The offset to go on from. It is the end of the range, except when the live end of the log is in the middle
     /// of a character or escape sequence: that beginning is left for the next call.
     pub next: u64,
-    /// Source bytes of the range that the text does not show; the sum of the notes.
+    /// Source bytes of the range that the text does not show; the sum of the notes. A character counts where it ends: if
+    /// the reply begins with a gap, its part that lies before the range is among them.
     pub omitted: u64,
 }
 

@@ -21,6 +21,15 @@ pub(crate) enum Part {
     Missing(Range<u64>),
 }
 
+impl Part {
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Bytes { bytes, .. } => bytes.is_empty(),
+            Self::Missing(range) => range.is_empty(),
+        }
+    }
+}
+
 /// A wanted span, and whether the budget of the reply has room for it.
 #[derive(Debug)]
 pub(crate) enum Choice {

@@ -92,6 +92,36 @@ fn an_unfinished_character_never_hides_the_other_stream() {
 }
 
 #[test]
+fn the_beginning_of_a_character_is_missing_with_its_end() {
+    let log = in_memory(1_000);
+    let reader = sections(&log);
+    log.append(Stream::Stdout, b"a\xe2\x82");
+    log.append(Stream::Stderr, b"b\n");
+    let read = reader.read_from(0, 100);
+    assert_eq!((read.text.as_str(), read.next), ("a\n[stderr]\nb\n", 5));
+    log.append(Stream::Stdout, b"\xac!");
+    let read = reader.read_from(5, 1);
+    assert_eq!(
+        (read.text.as_str(), read.omitted),
+        ("[3 bytes omitted here; no longer available]\n!", 3)
+    );
+    // So it is if the gap begins within the reply.
+    let read = reader.read_from(1, 1);
+    assert_eq!(read.omitted, 5, "{read:?}");
+}
+
+#[test]
+fn a_character_that_lies_in_memory_and_file_is_cut_as_any_other() {
+    let spilling = spilling(4, 100);
+    spilling.log.append(Stream::Stdout, "a€€bcd".as_bytes());
+    let read = sections(&spilling.log).read_from(0, 6);
+    assert!(
+        read.text.starts_with("a\n[6 bytes omitted here; ") && read.text.ends_with("]\nbcd"),
+        "{read:?}"
+    );
+}
+
+#[test]
 fn an_escape_sequence_cut_by_a_read_is_never_shown() {
     let log = in_memory(10_000);
     let reader = sections(&log);

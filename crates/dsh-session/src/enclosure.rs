@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. Every event lies between a `turn/start` and its `turn/end`; steps lie within turns; numbers increase. A
-//!    `model/choice` alone stands anywhere: it is made whenever somebody makes it, and no model sees it.
+//! 1. Every event lies between a `turn/start` and its `turn/end`; steps lie within turns; numbers increase, and one is
+//!    left for the next turn. A `model/choice` alone stands anywhere: it is made whenever somebody makes it, and no model
+//!    sees it.
 //! 2. A step is `step/start`, at most one `request/header`, at most one `assistant/message`, what its calls did, user
 //!    messages, `step/end`; in this order. So what is logged before `step/start` is what the model has seen when it
 //!    answers.
@@ -138,6 +139,9 @@ impl Enclosure {
             return Err(AppendError::TurnOpen { kind, turn });
         }
         increases(kind, Ordinal::Turn(number), Ordinal::Turn(self.last_turn))?;
+        if number == u64::MAX {
+            return Err(AppendError::LastNumber { kind, turn: number });
+        }
         self.last_turn = number;
         self.turn = Some(OpenTurn {
             number,

@@ -55,6 +55,14 @@ pub enum AppendError {
         /// The last one that there was.
         last: Ordinal,
     },
+    /// Another turn must be able to follow.
+    #[error("{kind} for turn {turn}, after which no number is left: go on in a new session")]
+    LastNumber {
+        /// What was refused.
+        kind: &'static str,
+        /// What it names.
+        turn: u64,
+    },
     /// A request header stands directly after the start of its step.
     #[error("request/header in the middle of step {step}: append it directly after step/start")]
     LateHeader {

@@ -2,7 +2,7 @@
 
 use rmcp::model::RequestId;
 
-/// The most bytes of a key or a value that are looked at.
+/// The most bytes of a key or a value that are looked at, without the blanks before it.
 const MAX_TOKEN: usize = 1024;
 
 /// Looks through a message, piece by piece, for the id that its answer needs. Nothing is checked that the id does not hang on,
@@ -73,7 +73,8 @@ impl Skim {
 
     /// Keeps what stands in the outermost object itself. What is cut off is no id.
     fn keep(&mut self, byte: u8) {
-        if self.depth == 1 && self.token.len() < MAX_TOKEN {
+        let is_indent = self.token.is_empty() && byte.is_ascii_whitespace();
+        if self.depth == 1 && self.token.len() < MAX_TOKEN && !is_indent {
             self.token.push(byte);
         }
     }

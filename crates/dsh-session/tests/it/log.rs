@@ -147,6 +147,28 @@ fn a_result_of_null_is_not_no_result() {
 }
 
 #[test]
+fn numbers_are_read_back_bit_by_bit() {
+    for number in [
+        31.245270191439438,
+        121.48791951161945,
+        -0.0,
+        f64::MIN_POSITIVE,
+        f64::MAX,
+    ] {
+        let mut data = tool_result("c", "x");
+        if let EventData::ToolResult { value, .. } = &mut data {
+            *value = Some(number.into());
+        }
+        let line = serde_json::to_string(&numbered(vec![data]).remove(0)).unwrap();
+        let EventData::ToolResult { value, .. } = serde_json::from_str::<Event>(&line).unwrap().data else {
+            panic!("not a result")
+        };
+        let read = value.unwrap().as_f64().unwrap();
+        assert_eq!(read.to_bits(), number.to_bits(), "{number} is read as {read}");
+    }
+}
+
+#[test]
 fn a_wire_form_that_is_no_event_is_refused() {
     for json in [
         r#"{"type":"turn/unheard-of","seq":0,"time":1,"data":{}}"#,

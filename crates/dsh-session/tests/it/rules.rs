@@ -36,6 +36,7 @@ fn each_rule_has_its_refusal() {
         (&[], turn_end(1)),
         (&[], step_start(1, 1)),
         (&[], turn_start(0)),
+        (&[], turn_start(u64::MAX)),
         (&turn, turn_start(2)),
         (&turn, turn_end(2)),
         (&turn, step_start(2, 1)),
@@ -67,6 +68,7 @@ fn each_rule_has_its_refusal() {
         turn/end outside a turn: append turn/start first
         step/start outside a turn: append turn/start first
         turn/start for turn 0 after turn 0: numbers only increase
+        turn/start for turn 18446744073709551615, after which no number is left: go on in a new session
         turn/start while turn 1 is open: append its turn/end first
         turn/end for turn 2 while turn 1 is open
         step/start for turn 2 while turn 1 is open

@@ -333,3 +333,17 @@ fn core58_events_that_may_not_stand_there_are_damage() {
         "session file FILE is damaged at line 10: event 8 is older than the one before"
     );
 }
+
+#[test]
+fn a_file_whose_last_turn_leaves_no_number_for_the_next_is_damaged() {
+    let file = |turn| file_of(&numbered(vec![turn_start(turn), turn_end(turn)]));
+    assert_eq!(
+        open_error(file(u64::MAX)),
+        "session file FILE is damaged at line 2: turn/start for turn 18446744073709551615, after which no number is \
+         left: go on in a new session"
+    );
+    let room = Room::new();
+    write(&room.path(), file(u64::MAX - 1));
+    let session = Session::persisted(SessionFile::open(room.path()).unwrap());
+    assert_eq!(session.next_turn(), u64::MAX);
+}

@@ -25,6 +25,14 @@ fn an_id_is_found_wherever_it_stands() {
         id(r#"{"method":"m","params":{"id":1,"x":["a,\"id\":2,",{"id":3}]},"\u0069d":4}"#).as_deref(),
         Some("4")
     );
+    let blank = " ".repeat(2 * MAX_TOKEN);
+    assert_eq!(
+        id(&format!(
+            r#"{{{blank}"id"{blank}:{blank}7{blank},{blank}"method":"m"}}"#
+        ))
+        .as_deref(),
+        Some("7")
+    );
 }
 
 #[test]
