@@ -259,6 +259,15 @@ pub(crate) async fn settled() {
     }
 }
 
+/// Whether a future is not done when everything else has come to rest.
+pub(crate) async fn is_pending(future: std::pin::Pin<&mut impl Future>) -> bool {
+    tokio::select! {
+        biased;
+        _ = future => false,
+        () = settled() => true,
+    }
+}
+
 /// Whether the parts of a snapshot agree with each other and with whose it should be.
 pub(crate) fn coherent(task: &TaskSnapshot, owner: Option<&SessionId>) -> Result<(), &'static str> {
     let number = task.id.as_str().strip_prefix(&format!("{}-", task.kind));

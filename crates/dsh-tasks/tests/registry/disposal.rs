@@ -8,15 +8,7 @@ use std::{
 use dsh_tasks::{Outcome, Serves, StartError, StartSpec, TasksConfig, Vocabulary};
 use dsh_testkit::LogCapture;
 
-use crate::common::{OnCancel, Producer, Rig, settled};
-
-async fn is_pending(future: std::pin::Pin<&mut impl Future>) -> bool {
-    tokio::select! {
-        biased;
-        _ = future => false,
-        () = settled() => true,
-    }
-}
+use crate::common::{OnCancel, Producer, Rig, is_pending, settled};
 
 #[tokio::test]
 async fn t46_disposal_cancels_waits_and_calls_no_listener() {

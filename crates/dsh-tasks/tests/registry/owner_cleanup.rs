@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use dsh_tasks::{Outcome, TaskStatus, TasksConfig};
 use dsh_testkit::LogCapture;
 
-use crate::common::{OnCancel, Producer, Rig, settled};
+use crate::common::{OnCancel, Producer, Rig, is_pending, settled};
 
 #[tokio::test]
 async fn t39_an_owners_end_cancels_what_is_live_and_drops_all() {
@@ -114,11 +114,10 @@ async fn t43_the_end_of_an_old_instance_leaves_its_replacements_tasks_alone() {
     rig.start(&first, Some(old.agent()));
     let disposal = old.dispose();
     tokio::pin!(disposal);
-    tokio::select! {
-        biased;
-        _ = &mut disposal => panic!("it does not wait for its task"),
-        () = settled() => {}
-    }
+    assert!(
+        is_pending(disposal.as_mut()).await,
+        "it does not wait for its task"
+    );
     // The id is free only when the old one's tasks have ended.
     let spec = dsh_agent::AgentSpec {
         id: dsh_session::SessionId::new("a"),
@@ -219,11 +218,10 @@ async fn p10_a_task_that_is_being_torn_down_is_stopping_and_reported() {
     let id = rig.start(&producer, Some(agent.agent()));
     let disposal = agent.dispose();
     tokio::pin!(disposal);
-    tokio::select! {
-        biased;
-        _ = &mut disposal => panic!("it does not wait for its task"),
-        () = settled() => {}
-    }
+    assert!(
+        is_pending(disposal.as_mut()).await,
+        "it does not wait for its task"
+    );
     let snapshot = rig.status(&id, Some(agent.agent()));
     assert_eq!((snapshot.status, snapshot.reported), (TaskStatus::Stopping, true));
     producer.settle(Outcome::killed());

@@ -7,7 +7,7 @@ use dsh_tasks::{
     Deps, InstallError, MAX_LIMIT, Outcome, Serves, StartError, TaskRegistry, TasksConfig, Vocabulary,
 };
 
-use crate::common::{OnCancel, Producer, Rig, limit, owned, settled};
+use crate::common::{OnCancel, Producer, Rig, is_pending, limit, owned, settled};
 
 const FENCE: &str = "background tasks unavailable: no control surface is attached (load dsh-tool-tasks)";
 
@@ -335,7 +335,7 @@ async fn an_owner_whose_scope_is_closing_starts_nothing_not_even_its_second_task
     rig.start(&slow, Some(agent.agent()));
     let disposal = agent.dispose();
     tokio::pin!(disposal);
-    assert!(futures_pending(disposal.as_mut()).await);
+    assert!(is_pending(disposal.as_mut()).await);
     let late = Producer::new();
     let refused = rig
         .tasks
@@ -365,19 +365,11 @@ async fn nor_does_one_whose_tasks_are_not_being_ended_yet() {
         .unwrap();
     let disposal = agent.dispose();
     tokio::pin!(disposal);
-    assert!(futures_pending(disposal.as_mut()).await);
+    assert!(is_pending(disposal.as_mut()).await);
     assert!(first.reasons().is_empty());
     let late = Producer::new();
     assert!(rig.try_start(&late, Some(agent.agent())).is_err());
     assert_eq!(late.runs(), 0);
     gate.open();
     disposal.await.unwrap();
-}
-
-async fn futures_pending(future: std::pin::Pin<&mut impl Future>) -> bool {
-    tokio::select! {
-        biased;
-        _ = future => false,
-        () = settled() => true,
-    }
 }
