@@ -27,13 +27,13 @@ pub(super) struct TaskParts {
     /// The id of its record, where that is not the one it is called by.
     key: Option<TaskId>,
     /// For those who wait.
-    pub(super) ended: Ended,
+    pub(super) ended: EndLatch,
     /// Held while the output source is read.
     pub(super) reading: Mutex<()>,
 }
 
 /// The end of a task, for those who wait for it: a `watch` would do, and take a quarter of what an idle task does.
-pub(super) struct Ended {
+pub(super) struct EndLatch {
     /// Set before `come` is said.
     snapshot: OnceLock<Arc<TaskSnapshot>>,
     come: Notify,
@@ -52,7 +52,7 @@ impl TaskParts {
             owner: owner.map(Arc::downgrade),
             registry,
             key: None,
-            ended: Ended::new(),
+            ended: EndLatch::new(),
             reading: Mutex::new(()),
         })
     }
@@ -70,7 +70,7 @@ impl TaskParts {
             owner: Some(Arc::downgrade(owner)),
             registry,
             key: Some(key.clone()),
-            ended: Ended::new(),
+            ended: EndLatch::new(),
             reading: Mutex::new(()),
         })
     }
@@ -139,7 +139,7 @@ impl TaskParts {
     }
 }
 
-impl Ended {
+impl EndLatch {
     fn new() -> Self {
         Self {
             snapshot: OnceLock::new(),
