@@ -1,8 +1,8 @@
 //! Everything at once, at random, from a seed: what only the meeting of many accidents shows.
 //!
-//! A round is some connections of the real binary, then some of its agents, and then the registry in this process, with what happens to them chosen
-//! by a seed. What must hold is looked at all the time and at the end; a round in which something does not says what, and
-//! how to run it again. Its choices are the same then. Their moments are the machine's.
+//! A round is some connections of the real binary, then some of its agents, and then the registry in this process, with
+//! what happens to them chosen by a seed. What must hold is looked at all the time and at the end; a round in which
+//! something does not says what, and how to run it again. Its choices are the same then. Their moments are the machine's.
 
 mod agent;
 mod book;

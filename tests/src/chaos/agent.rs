@@ -15,12 +15,21 @@ mod stream;
 pub(super) use acp::sessions;
 pub(super) use run::session;
 
+use super::{Faults, Found, server};
 use crate::Room;
 
 /// Configures whatever starts in a room from now on.
 fn configure(room: &Room, config: &str) -> Result<(), String> {
     let written = std::fs::write(room.home().join("config.toml"), config);
     written.map_err(|error| format!("no configuration: {error}"))
+}
+
+/// What a life was, what is wrong with it, and what its programs have logged.
+fn report(room: &Room, about: Vec<String>, faults: Faults) -> Found {
+    Found {
+        tasks: 0,
+        faults: [about, faults, vec![server::log(room)]].concat(),
+    }
 }
 
 #[cfg(test)]

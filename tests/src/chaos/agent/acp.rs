@@ -15,7 +15,7 @@ use crate::Room;
 use crate::chaos::dice::Dice;
 use crate::chaos::ending::Ending;
 use crate::chaos::left::{self, AFTERWARDS, DISPOSAL, LEFT};
-use crate::chaos::server::{config, log};
+use crate::chaos::server::config;
 use crate::chaos::weather::Weather;
 use crate::chaos::wire::Gone;
 use crate::chaos::{Faults, Found};
@@ -58,7 +58,7 @@ pub(in crate::chaos) async fn sessions(letter: char, mut dice: Dice) -> Found {
         about.push(visit.about());
         faults.extend(life.lives(visit).await);
         if !faults.is_empty() {
-            return life.report(about, faults);
+            return super::report(&life.room, about, faults);
         }
     }
     about.push("and settles".to_owned());
@@ -67,7 +67,7 @@ pub(in crate::chaos) async fn sessions(letter: char, mut dice: Dice) -> Found {
             tasks,
             faults: Vec::new(),
         },
-        Err(faults) => life.report(about, faults),
+        Err(faults) => super::report(&life.room, about, faults),
     }
 }
 
@@ -295,14 +295,6 @@ impl Life {
         let ids = self.sessions.iter().map(|place| place.id.as_deref());
         ids.map(|id| id.map_or(Ok(None), |id| Log::read(&self.file(id))))
             .collect()
-    }
-
-    fn report(&self, about: Vec<String>, faults: Faults) -> Found {
-        let log = log(&self.room);
-        Found {
-            tasks: 0,
-            faults: [about, faults, vec![log]].concat(),
-        }
     }
 }
 

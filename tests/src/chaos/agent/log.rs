@@ -17,7 +17,7 @@ pub(super) struct Log {
     pub(super) session: String,
     events: Vec<Value>,
     /// Whether something follows that is no event.
-    pub(super) is_torn: bool,
+    is_torn: bool,
 }
 
 /// What the model was told, from the first message to the last.

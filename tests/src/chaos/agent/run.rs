@@ -19,7 +19,7 @@ use crate::Room;
 use crate::chaos::dice::Dice;
 use crate::chaos::facts::signal;
 use crate::chaos::left::{self, AFTERWARDS, DISPOSAL, LEFT};
-use crate::chaos::server::{config, log};
+use crate::chaos::server::config;
 use crate::chaos::weather::Weather;
 use crate::chaos::{Faults, Found};
 
@@ -56,7 +56,7 @@ pub(in crate::chaos) async fn session(letter: char, mut dice: Dice) -> Found {
         about.push(generation.about());
         faults.extend(life.lives(generation).await);
         if !faults.is_empty() {
-            return life.report(about, faults);
+            return super::report(&life.room, about, faults);
         }
     }
     about.push("and settles".to_owned());
@@ -65,7 +65,7 @@ pub(in crate::chaos) async fn session(letter: char, mut dice: Dice) -> Found {
             tasks,
             faults: Vec::new(),
         },
-        Err(faults) => life.report(about, faults),
+        Err(faults) => super::report(&life.room, about, faults),
     }
 }
 
@@ -247,14 +247,6 @@ impl Life {
 
     fn log(&self) -> Result<Option<Log>, String> {
         Log::read(&self.room.file("s.jsonl"))
-    }
-
-    fn report(&self, about: Vec<String>, faults: Faults) -> Found {
-        let log = log(&self.room);
-        Found {
-            tasks: 0,
-            faults: [about, faults, vec![log]].concat(),
-        }
     }
 }
 
