@@ -47,7 +47,7 @@ pub enum AssembleError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Its parts, or the configuration and the composition, do not fit together.
+    /// The parts of the composition do not fit together, or the configuration does not fit it.
     #[error(transparent)]
     Composition(#[from] CompositionError),
     /// What is to guard commands.

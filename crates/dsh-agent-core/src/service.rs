@@ -177,8 +177,9 @@ impl AgentCore {
     ///
     /// # Errors
     ///
-    /// [`AssembleError::Config`] with everything that is wrong with the configuration, before anything was installed;
-    /// the others name the service that could not be installed.
+    /// [`AssembleError::Config`] with everything that is wrong with the configuration, or [`AssembleError::Composition`]
+    /// with everything that does not fit together, before anything was installed; the others name what could not be
+    /// installed.
     ///
     /// # Panics
     ///
