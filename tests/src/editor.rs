@@ -135,7 +135,8 @@ impl Editor {
                 self.seen.push(message);
             }
         };
-        timeout(DEADLINE, heard).await.expect("it comes in time")
+        let heard = timeout(DEADLINE, heard).await;
+        heard.unwrap_or_else(|_| panic!("it does not come in time: {:#?}", self.seen))
     }
 
     /// The exit code, once it has ended; nothing if a signal ended it.

@@ -35,13 +35,17 @@ async fn asks(editor: &mut Editor, session: &Value) -> u64 {
     editor.sends("session/prompt", params).await
 }
 
+/// Waits until the model has said this, in however many pieces.
 async fn says_so(editor: &mut Editor, text: &str) {
-    editor
-        .hears(|message| {
-            let update = &message["params"]["update"];
-            update["sessionUpdate"] == "agent_message_chunk" && update["content"]["text"] == text
-        })
-        .await;
+    let mut said = String::new();
+    while !said.ends_with(text) {
+        let piece = editor
+            .hears(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+            .await;
+        said += piece["params"]["update"]["content"]["text"]
+            .as_str()
+            .expect("a text");
+    }
 }
 
 #[tokio::test]
