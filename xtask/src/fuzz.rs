@@ -1,9 +1,9 @@
 //! `cargo xtask fuzz`: inputs that nobody thought of.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
 use clap::Args;
 
@@ -40,6 +40,7 @@ struct Ran {
 /// Runs one target, or each of them, one after another, and tells what came of it.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Error> {
     let fuzz = Fuzz::ready(workspace)?;
+    process::run(fuzz.command("build").args(&options.target))?;
     let targets = match &options.target {
         Some(target) => vec![target.clone()],
         None => fuzz.targets()?,
@@ -86,6 +87,12 @@ impl<'workspace> Fuzz<'workspace> {
         for pinned in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"] {
             command.env_remove(pinned);
         }
+        // What Cargo tells this program about itself: build scripts look at it, and would run again when somebody repeats
+        // a crash from a shell.
+        let told = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
+            command.env_remove(name);
+        }
         if let Some(path) = &self.path {
             command.env("PATH", path);
         }
@@ -123,22 +130,22 @@ impl<'workspace> Fuzz<'workspace> {
             format!("-max_len={MAX_BYTES}"),
         ]);
         command.env("TMPDIR", scratch).stderr(Stdio::piped());
-        eprintln!("{target}: building, then {seconds} s");
+        eprintln!("{target}: {seconds} s");
         let output = command.output().map_err(|source| Error::Start {
             program: "cargo".to_owned(),
             source,
         })?;
         let text = String::from_utf8_lossy(&output.stderr);
-        let crash = crash(&text);
-        if !output.status.success() {
+        let crash = if output.status.success() {
+            None
+        } else {
             eprint!("{text}");
-        }
-        if !output.status.success() && crash.is_none() {
-            return Err(Error::Failed {
+            let broken = crash(&text).ok_or_else(|| Error::Failed {
                 command: format!("cargo fuzz run {target}"),
                 status: output.status,
-            });
-        }
+            })?;
+            Some(broken)
+        };
         Ok(Ran {
             executions: executions(&text),
             coverage: coverage(&text),
@@ -148,10 +155,11 @@ impl<'workspace> Fuzz<'workspace> {
     }
 }
 
-/// The file of the input that broke a promise.
+/// The file of the input that broke a promise: the last one, because those that took long are written, too, and are no end.
 fn crash(text: &str) -> Option<PathBuf> {
     let line = text
         .lines()
+        .rev()
         .find_map(|line| line.split_once("Test unit written to "))?;
     Some(PathBuf::from(line.1.trim()))
 }
@@ -208,6 +216,7 @@ mod tests {
                          #1000\tDONE   cov: 125 ft: 310 corp: 5/2Kb\n\
                          stat::number_of_executed_units: 1000\n";
     const CRASHED: &str = "#2\tINITED cov: 7 ft: 7\n\
+                           artifact_prefix='fuzz/artifacts/x/'; Test unit written to fuzz/artifacts/x/slow-unit-1\n\
                            artifact_prefix='fuzz/artifacts/x/'; Test unit written to fuzz/artifacts/x/crash-1\n\
                            stat::number_of_executed_units: 40\n";
 
