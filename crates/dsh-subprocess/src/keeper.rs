@@ -10,8 +10,10 @@
 //! 1. Only this thread reaps what it watches, and only a leader or a supervisor that it names: never `waitpid(-1)`.
 //! 2. What is watched is dropped from the list only when it says that nothing is left: a group when it was let go, so
 //!    every leader is reaped; a guarded tree when its end was told, so its cgroup is removed after that.
-//! 3. A handle changes what it shares with the thread first and wakes it second; the thread clears the
-//!    wake-up first and looks second. So no change is slept over.
+//! 3. A handle changes what it shares with the thread first, says so second and wakes it third; the thread clears the
+//!    wake-up first, asks whether something was changed second and looks third. So no change is slept over.
+//! 4. A tree is looked at when something of it is ready or due, or a handle changed something, and not because another
+//!    tree ended: a thousand ends would be a million looks.
 //!
 //! The lock of arrivals is held over a push or a take; no other is taken under it. A step takes the lock of its tree, and
 //! after that the one of the pool of guards, never both.
@@ -20,6 +22,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -57,6 +60,7 @@ static KEEPER: OnceLock<Keeper> = OnceLock::new();
 /// The way to the thread.
 pub(crate) struct Keeper {
     arrivals: Arc<Mutex<Vec<Box<dyn Watched>>>>,
+    changed: Arc<AtomicBool>,
     waker: UnixStream,
 }
 
@@ -74,9 +78,10 @@ pub(crate) fn get() -> io::Result<&'static Keeper> {
     Ok(KEEPER.get_or_init(|| keeper))
 }
 
-/// Makes the thread look again. There are no trees to look at before it was started.
+/// Makes the thread look at every tree again. There are none to look at before it was started.
 pub(crate) fn wake() {
     if let Some(keeper) = KEEPER.get() {
+        keeper.changed.store(true, Ordering::Release);
         keeper.wake();
     }
 }
@@ -93,15 +98,21 @@ impl Keeper {
         waker.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let arrivals = Arc::new(Mutex::new(Vec::new()));
+        let changed = Arc::new(AtomicBool::new(false));
         let round = Round {
             woken,
             arrivals: Arc::clone(&arrivals),
+            changed: Arc::clone(&changed),
             watched: Vec::new(),
         };
         std::thread::Builder::new()
             .name("dsh-keeper".to_owned())
             .spawn(move || round.run())?;
-        Ok(Keeper { arrivals, waker })
+        Ok(Keeper {
+            arrivals,
+            changed,
+            waker,
+        })
     }
 
     fn wake(&self) {
@@ -113,7 +124,16 @@ impl Keeper {
 struct Round {
     woken: UnixStream,
     arrivals: Arc<Mutex<Vec<Box<dyn Watched>>>>,
-    watched: Vec<Box<dyn Watched>>,
+    changed: Arc<AtomicBool>,
+    watched: Vec<Entry>,
+}
+
+struct Entry {
+    one: Box<dyn Watched>,
+    /// When it wants to be looked at, whatever happens.
+    due: Option<Instant>,
+    /// A descriptor of it was ready, or could not be asked.
+    is_ready: bool,
 }
 
 impl Round {
@@ -122,16 +142,13 @@ impl Round {
         let _ = SigSet::all().thread_block();
         loop {
             self.clear_wake_ups();
-            self.watched.append(&mut lock(&self.arrivals));
-            let mut next = None;
-            self.watched.retain_mut(|one| match contained_step(one) {
-                Progress::Gone => false,
-                Progress::Waiting(until) => {
-                    next = [next, until].into_iter().flatten().min();
-                    true
-                }
-            });
-            self.sleep(next);
+            let changed = self.changed.swap(false, Ordering::Acquire);
+            let arrivals = std::mem::take(&mut *lock(&self.arrivals));
+            self.watched.extend(arrivals.into_iter().map(Entry::new));
+            let now = Instant::now();
+            self.watched
+                .retain_mut(|entry| !(changed || entry.has_work(now)) || entry.step());
+            self.sleep();
         }
     }
 
@@ -144,16 +161,58 @@ impl Round {
         {}
     }
 
-    /// Until a wake-up, an exit, room in a pipe, or the given time.
-    fn sleep(&self, until: Option<Instant>) {
+    /// Until a wake-up, an exit, room in a pipe, or the next time that something is due.
+    fn sleep(&mut self) {
         let mut descriptors = vec![PollFd::from_borrowed_fd(self.woken.as_fd(), PollFlags::IN)];
-        for one in &self.watched {
-            one.poll_descriptors(&mut descriptors);
-        }
-        let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
-        match poll(&mut descriptors, timeout.as_ref()) {
+        let counts: Vec<usize> = self
+            .watched
+            .iter()
+            .map(|entry| {
+                let before = descriptors.len();
+                entry.one.poll_descriptors(&mut descriptors);
+                descriptors.len() - before
+            })
+            .collect();
+        let due = self.watched.iter().filter_map(|entry| entry.due).min();
+        let timeout = due.map(|due| timespec(due.saturating_duration_since(Instant::now())));
+        let polled = poll(&mut descriptors, timeout.as_ref());
+        let mut ready = descriptors.iter().skip(1).map(|one| !one.revents().is_empty());
+        let ready: Vec<bool> = counts
+            .into_iter()
+            .map(|count| ready.by_ref().take(count).fold(false, |any, one| any | one))
+            .collect();
+        match polled {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => std::thread::park_timeout(BLIND_SLEEP),
+        }
+        let blind = polled.is_err();
+        for (entry, ready) in self.watched.iter_mut().zip(ready) {
+            entry.is_ready = ready || blind;
+        }
+    }
+}
+
+impl Entry {
+    fn new(one: Box<dyn Watched>) -> Entry {
+        Entry {
+            one,
+            due: None,
+            is_ready: true,
+        }
+    }
+
+    fn has_work(&self, now: Instant) -> bool {
+        self.is_ready || self.due.is_some_and(|due| due <= now)
+    }
+
+    /// Says whether there is something left to watch.
+    fn step(&mut self) -> bool {
+        match contained_step(&mut self.one) {
+            Progress::Gone => false,
+            Progress::Waiting(until) => {
+                self.due = until;
+                true
+            }
         }
     }
 }
