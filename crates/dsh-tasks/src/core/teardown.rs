@@ -6,7 +6,7 @@ use dsh_agent::InstanceId;
 
 use crate::{
     id::TaskId,
-    outcome::{CancelRequest, Cause, Outcome},
+    outcome::{CancelRequest, Cause, Outcome, OutcomeStatus},
     vocabulary::Vocabulary,
 };
 
@@ -73,6 +73,23 @@ impl<W: Clone> Ledger<W> {
                 }
             }
             (request, live)
+        })
+    }
+
+    /// The end of one task in the words of its producer, while a disposal that includes it may be under way.
+    ///
+    /// The work of a task may be taken down by the disposal before that reaches the registry: an owner's scope closes the
+    /// newest first, and the work registered later than the cleanup here. What was killed by then was killed by the
+    /// disposal, unless somebody asked before, and is its to report.
+    pub fn settle_amid(&self, id: &TaskId, outcome: Outcome, disposal: Option<Ending>, now: u64) -> bool {
+        self.change(|table| {
+            let request = disposal.map(|ending| ending.request(table.limits.vocabulary));
+            if let (Some(request), OutcomeStatus::Killed) = (request, outcome.status)
+                && let Some(record) = table.record(id)
+            {
+                torn(record, &request);
+            }
+            table.settle(id, outcome, Verdict::Producer, now)
         })
     }
 

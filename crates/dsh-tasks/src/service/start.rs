@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     config::MAX_LIMIT,
-    core::{Admission, Committed, Facts, Refused, Reservation, Verdict},
+    core::{Admission, Committed, Ending, Facts, Refused, Reservation, Verdict},
     error::StartError,
     id::{Kind, TaskId},
     outcome::Outcome,
@@ -142,11 +142,11 @@ impl Shared {
         let kept = TaskParts::new(hooks, owner, self.number);
         match reservation.commit(facts, kept.clone(), self.clock.now()) {
             Committed::Task(id) => {
-                self.follow(&id, done);
+                self.follow(&id, done, owner);
                 Ok(id)
             }
             Committed::Ending(id, request) => {
-                self.follow(&id, done);
+                self.follow(&id, done, owner);
                 teardown::cancel(self, &id, &kept, &request);
                 Ok(id)
             }
@@ -163,8 +163,10 @@ impl Shared {
     }
 
     /// Awaits the end of a task and records it.
-    fn follow(self: &Arc<Self>, id: &TaskId, done: BoxFuture<Outcome>) {
+    fn follow(self: &Arc<Self>, id: &TaskId, done: BoxFuture<Outcome>, owner: Option<&Arc<Agent>>) {
         let (shared, task) = (self.clone(), id.clone());
+        // Not the owner: nobody here keeps an agent alive.
+        let life = owner.map(|owner| (owner.instance(), owner.scope().token().clone()));
         let followed = self.scope.spawn(id.text(), async move {
             let ended = contain_boxed(done);
             let outcome = tokio::select! {
@@ -179,7 +181,9 @@ impl Shared {
                 Outcome::failed().detail(format!("Error: {panicked}"))
             });
             let now = shared.clock.now();
-            shared.ledger.settle(&task, outcome, Verdict::Producer, now);
+            let over = life.filter(|(_, life)| life.is_cancelled());
+            let disposal = over.map(|(owner, _)| Ending::Owner(owner));
+            shared.ledger.settle_amid(&task, outcome, disposal, now);
         });
         if followed.is_err() {
             // The scope closes after the teardown, which waited for this start or gave it up.

@@ -227,3 +227,48 @@ async fn p10_a_task_that_is_being_torn_down_is_stopping_and_reported() {
     producer.settle(Outcome::killed());
     disposal.await.unwrap();
 }
+
+/// What is told of a task whose work a newer effect of its owner takes down with this outcome, before the cleanup.
+async fn taken_down(outcome: Outcome, killed_before: bool) -> (String, bool) {
+    let rig = Rig::new();
+    let ends = rig.ends();
+    let agent = rig.agent("a");
+    let producer = Producer::new();
+    let id = rig.start(&producer, Some(agent.agent()));
+    if killed_before {
+        let killed = rig.tasks.kill(&id, Some(agent.agent()), None).unwrap();
+        killed.claim.deliver();
+    }
+    let work = producer.clone();
+    let release = move || async move {
+        work.settle(outcome);
+        settled().await;
+    };
+    agent.agent().scope().effect("work", release).unwrap();
+    agent.dispose().await.unwrap();
+    let asked = usize::from(killed_before);
+    assert_eq!(producer.reasons().len(), asked, "it had ended before the cleanup");
+    let ends = ends.all();
+    assert_eq!(ends.len(), 1, "it ends once");
+    let end = &ends[0];
+    (end.snapshot.status_line(), end.snapshot.reported)
+}
+
+#[tokio::test]
+async fn work_that_its_owners_end_kills_before_the_cleanup_has_that_cause() {
+    let told = |line: &str, reported| (line.to_owned(), reported);
+    assert_eq!(
+        taken_down(Outcome::killed(), false).await,
+        told("[status: killed, owner disposed]", true),
+    );
+    assert_eq!(
+        taken_down(Outcome::killed(), true).await,
+        told("[status: killed]", true),
+        "the first to ask stays"
+    );
+    assert_eq!(
+        taken_down(Outcome::completed(), false).await,
+        told("[status: completed]", false),
+        "it ended by itself"
+    );
+}

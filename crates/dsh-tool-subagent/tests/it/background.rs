@@ -295,10 +295,12 @@ async fn the_parents_end_is_that_of_its_children() {
         ..Script::default()
     };
     let (rig, provider) = Rig::with(script);
+    let ends = rig.ends();
     rig.background().await;
     eventually("the child", || provider.running() == 1).await;
     rig.parent.dispose().await.unwrap();
     assert_eq!((provider.releases(), provider.running()), (1, 0));
+    assert_eq!(ends.lock().unwrap()[..], ["[status: killed, owner disposed]"]);
 }
 
 #[tokio::test]
@@ -308,8 +310,10 @@ async fn a_start_that_the_parents_end_cuts_off_leaves_nothing() {
         ..Script::default()
     };
     let (rig, provider) = Rig::with(script);
+    let ends = rig.ends();
     rig.background().await;
     eventually("the start", || provider.starts() == 1).await;
     rig.parent.dispose().await.unwrap();
     assert_eq!((provider.starts(), provider.running()), (1, 0));
+    assert_eq!(ends.lock().unwrap()[..], ["[status: killed, owner disposed]"]);
 }

@@ -1,13 +1,13 @@
 //! Everything the tool joins, on one scope, and one agent that calls it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use dsh_agent::{AgentHandle, AgentRegistry, AgentSpec};
 use dsh_llm::{CallId, text_of};
 use dsh_scope::Scope;
 use dsh_session::SessionId;
 use dsh_subagent::SubagentRegistry;
-use dsh_tasks::{Serves, TaskId, TaskRegistry, TasksConfig, Vocabulary};
+use dsh_tasks::{BoxFuture, Serves, TaskDone, TaskId, TaskRegistry, TasksConfig, Vocabulary};
 use dsh_testkit::eventually;
 use dsh_tool_subagent::{Deps, Handle, ToolSubagentConfig, install};
 use dsh_tools::{ToolContext, ToolRegistry, ToolResult};
@@ -143,6 +143,18 @@ impl Rig {
         read.claim.deliver();
         waited.claim.deliver();
         format!("{}|{}", read.text, read.snapshot.status_line())
+    }
+
+    /// The status lines of all tasks that end from now on.
+    pub(crate) fn ends(&self) -> Arc<Mutex<Vec<String>>> {
+        let ends: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = Arc::clone(&ends);
+        let listen = move |done: TaskDone| -> BoxFuture<_> {
+            seen.lock().unwrap().push(done.snapshot.status_line());
+            Box::pin(async { Ok(()) })
+        };
+        self.tasks.on_done(&self.scope, Serves::Everyone, listen).unwrap();
+        ends
     }
 
     pub(crate) fn kill(&self, id: &TaskId, reason: Option<&str>) {
