@@ -16,6 +16,9 @@
 //! - **Cancelled is aborted at once**; the agent hears `session/cancel`.
 //! - **Disposed is gone.** The agent's input ends, and it has a while to end by itself; then it and everything that it started
 //!   is ended, as far as the launcher can prove it.
+//! - **Its answer is all that it says in the turn**, as it says it: the protocol marks no part as the final one. What it says
+//!   before it calls a tool is in it, and nothing is put between that and what it says after. Thoughts, plans and calls are
+//!   not in it. An agent whose steps are not to be read has to keep them to itself.
 //! - **What it says is bounded**: an answer has at most 16 MiB. No time limit, no second try.
 //!
 //! # Example

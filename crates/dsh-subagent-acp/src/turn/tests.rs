@@ -48,6 +48,22 @@ fn acp_the_answer_is_the_text_of_the_turn_and_nothing_else() {
 }
 
 #[test]
+fn acp_what_was_said_before_a_call_belongs_to_the_answer() {
+    let turn = opened(Permission::Reject);
+    turn.hear(told("s", "agent_message_chunk", "I look."));
+    for update in [
+        json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "a call"}),
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"}),
+        json!({"sessionUpdate": "plan", "entries": []}),
+    ] {
+        let update = json!({"sessionId": "s", "update": update});
+        turn.hear(serde_json::from_value(update).expect("an update"));
+    }
+    turn.hear(told("s", "agent_message_chunk", "Found."));
+    assert_eq!(turn.said().text, "I look.Found.");
+}
+
+#[test]
 fn acp_what_is_kept_of_an_answer_is_bounded() {
     let turn = opened(Permission::Reject);
     turn.hear(told("s", "agent_message_chunk", &"x".repeat(MAX_ANSWER_BYTES)));
