@@ -50,6 +50,8 @@ pub struct ServiceContext {
 /// What a program brings along.
 #[derive(Debug)]
 pub struct Parts {
+    /// What the services live on. When they cannot be put together, the program closes it: something may be installed by then.
+    pub scope: Scope,
     /// How commands are started: that decides what belongs to a command, and what its end proves.
     pub launcher: Launcher,
     /// Who answers for which provider. Without anybody, agents in this process cannot be delegated to.
@@ -59,9 +61,10 @@ pub struct Parts {
 }
 
 impl Default for Parts {
-    /// Process groups, and no model.
+    /// A scope of their own, process groups, and no model.
     fn default() -> Self {
         Self {
+            scope: Scope::root("agent core"),
             launcher: Launcher::groups(),
             models: ModelRegistry::new(),
             composition: Composition::default(),
@@ -115,7 +118,7 @@ impl ServiceContext {
 
     /// All services but the tools and those who can be delegated to.
     fn install(config: &Config, parts: &Parts) -> Result<Self, AssembleError> {
-        let scope = Scope::root("agent core");
+        let scope = parts.scope.clone();
         let agents = AgentRegistry::new();
         let tools = ToolRegistry::new();
         let prompts = PromptRegistry::new();

@@ -74,6 +74,16 @@ impl ClaudeCodeConfig {
         self.check().finish()
     }
 
+    /// The program: the configured one, or the one that the environment of this process names. Whether it is there is not
+    /// looked at.
+    ///
+    /// # Errors
+    ///
+    /// As [`validate`](Self::validate), and that there is none.
+    pub fn find_program(&self) -> Result<PathBuf, ConfigError> {
+        self.resolve(std::env::var_os(PROGRAM.variable))
+    }
+
     /// The program, which `variable` names if the configuration does not.
     pub(crate) fn resolve(&self, variable: Option<OsString>) -> Result<PathBuf, ConfigError> {
         self.check().resolve(PROGRAM, self.program.as_deref(), variable)

@@ -4,7 +4,7 @@ use dsh_scope::{EffectHandle, Scope};
 use dsh_subagent_process::{Deps, InstallError, Reports, milliseconds, overlay};
 
 use crate::NAME;
-use crate::config::{ClaudeCodeConfig, PROGRAM};
+use crate::config::ClaudeCodeConfig;
 use crate::failure::SUBJECT;
 use crate::provider::ClaudeCode;
 
@@ -15,7 +15,7 @@ use crate::provider::ClaudeCode;
 ///
 /// An [`InstallError`]; nothing is offered then.
 pub fn install(scope: &Scope, deps: Deps, config: ClaudeCodeConfig) -> Result<EffectHandle, InstallError> {
-    let program = config.resolve(std::env::var_os(PROGRAM.variable))?;
+    let program = config.find_program()?;
     let claude_code = ClaudeCode {
         reports: Reports::new(NAME, SUBJECT, &config.provider_name),
         program,

@@ -4,7 +4,7 @@ use dsh_scope::{EffectHandle, Scope};
 use dsh_subagent_process::{Deps, InstallError, Reports, milliseconds, overlay};
 
 use crate::NAME;
-use crate::config::{CodexConfig, PROGRAM};
+use crate::config::CodexConfig;
 use crate::failure::SUBJECT;
 use crate::provider::Codex;
 
@@ -15,7 +15,7 @@ use crate::provider::Codex;
 ///
 /// An [`InstallError`]: the configuration cannot be used, or the name is taken. Nothing is offered then.
 pub fn install(scope: &Scope, deps: Deps, config: CodexConfig) -> Result<EffectHandle, InstallError> {
-    let program = config.resolve(std::env::var_os(PROGRAM.variable))?;
+    let program = config.find_program()?;
     let codex = Codex {
         reports: Reports::new(NAME, SUBJECT, &config.provider_name),
         program,

@@ -42,7 +42,7 @@ pub(crate) async fn run(mut settings: Settings, model: ModelFlags, signals: &Sig
         models: config.model.choices(),
     };
     let models = Models::connect(&config.model, |name| std::env::var_os(name))?;
-    let core = services::assemble(settings, models.registry())?;
+    let core = services::assemble(settings, models.registry()).await?;
     let work = async {
         let served = dsh_acp::serve(&core, input, output, signals.stop.clone(), shown).await;
         core.shutdown().await;

@@ -107,7 +107,7 @@ fn surface(settings: Settings) -> Result<String, Failure> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let core = services::assemble(settings, ModelRegistry::new())?;
+        let core = services::assemble(settings, ModelRegistry::new()).await?;
         let context = core.context();
         let prompt = context.prompts.assemble()?;
         let surface =

@@ -163,69 +163,6 @@ async fn without_the_control_tools_a_background_call_starts_nothing_and_the_fore
 }
 
 #[tokio::test]
-async fn everything_that_is_wrong_is_told_at_once() {
-    let room = room();
-    let home = room.home();
-    let profile = "colour = 1\n[[providers]]\nid = \"A b\"\nname = \"codexx\"\n[[providers]]\nname = \"codex\"\n\
-        [[providers]]\nid = \"one\"\nname = \"claude-code\"\nconfig = { permission_mode = \"default\", grace = 1 }\n\
-        [[providers]]\nid = \"two\"\nname = \"fork\"\nconfig = { provider_name = \"spawn\" }\n";
-    fs::write(home.join("profiles/wrong.toml"), profile).expect("a profile");
-    let preset = "size = 2\n[[tools]]\nid = \"one\"\nname = \"basch\"\n[[tools]]\nid = \"two\"\nname = \"subagent\"\n\
-        [[tools]]\nid = \"three\"\nname = \"subagent\"\nconfig = { provider = \"x\", tool_name = \"bash\", max_depth = -1 }\n\
-        [[tools]]\nid = \"three\"\nname = \"subagent\"\nconfig = { provider = \"x\", tool_filter = {} }\n\
-        [[tools]]\nid = \"four\"\nname = \"subagent\"\nconfig = { provider = \"x\", background_mode = \"continuable\" }\n\
-        [[tools]]\nid = \"five\"\nname = \"bash\"\nconfig = { timeout = 1 }\n\
-        [[tools]]\nid = \"six\"\nname = \"subagent\"\nconfig = { provider = \"x\", tool_name = \"job_list\" }\n";
-    fs::write(home.join("presets/wrong.toml"), preset).expect("a preset");
-    let command = ["config", "show", "--profile", "wrong", "--preset", "wrong"];
-    let output = room.dsh().args(command).output().await.expect("dsh runs");
-    assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr).replace(&*home.to_string_lossy(), "HOME");
-    expect![[r#"
-        dsh: HOME/profiles/wrong.toml: providers.A b.id: "A b" is no id: lowercase letters, digits and hyphens, beginning with a letter or digit
-        HOME/profiles/wrong.toml: providers[1]: there is no key `id`
-        HOME/profiles/wrong.toml: colour: unknown key: a profile has [[providers]] only
-        HOME/profiles/wrong.toml: providers.A b.name: there is no provider "codexx": it is "spawn", "fork", "codex", "claude-code" or "acp"
-        HOME/profiles/wrong.toml: providers.one.config.grace: unknown key `grace`, expected one of `provider_name`, `program`, `env`, `permission_mode`, `dispose_grace_ms`
-        HOME/profiles/wrong.toml: providers.one.config.permission_mode: unknown value `default`, expected one of `dontAsk`, `acceptEdits`, `auto`, `plan`, `bypassPermissions`
-        HOME/profiles/wrong.toml: providers.two: another row mounts a provider "spawn" already: give it a provider_name of its own
-        HOME/presets/wrong.toml: tools.three.id: stands twice: ids are unique in a file
-        HOME/presets/wrong.toml: size: unknown key `size`, expected one of `name`, `description`, `order`, `persona`
-        HOME/presets/wrong.toml: tools.one.name: there is no tool "basch": it is "bash" or "subagent"
-        HOME/presets/wrong.toml: tools.two.config: there is no key `provider`
-        HOME/presets/wrong.toml: tools.three.config.max_depth: subagent max_depth must be a non-negative safe integer
-        HOME/presets/wrong.toml: tools.three.config: tool-subagent: `tool_filter` is configured but names neither `allow` nor `deny` — remove the key or fill the filter
-        HOME/presets/wrong.toml: tools.four.config: tool-subagent: provider "x" does not support `background_mode: continuable`
-        HOME/presets/wrong.toml: tools.five.config.timeout: unknown key `timeout`, there is nothing to configure
-        HOME/presets/wrong.toml: tools.four: another row has a tool "subagent" already: names are unique
-        HOME/presets/wrong.toml: tools.six: a tool "job_list" is there already: it controls background work
-    "#]].assert_eq(&told);
-    for (flags, said) in [
-        (
-            ["--profile", "missing"],
-            "dsh: profile \"missing\" does not exist: there is no file ",
-        ),
-        (["--profile", "../x"], "dsh: profile name \"../x\" is no id: "),
-        (
-            ["--preset", "missing"],
-            "dsh: preset \"missing\" not found (available: standard, code, minimal, ",
-        ),
-        (["--preset", ".x"], "dsh: preset id \".x\" is no id: "),
-    ] {
-        let output = room
-            .dsh()
-            .arg("mcp")
-            .args(flags)
-            .output()
-            .await
-            .expect("dsh runs");
-        assert_eq!(output.status.code(), Some(2), "{flags:?}");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(told.starts_with(said), "{told}");
-    }
-}
-
-#[tokio::test]
 async fn a_preset_is_copied_to_begin_one_and_no_other_one_is_overwritten() {
     let room = Room::new();
     let preset = async |arguments: &[&str]| {
@@ -386,59 +323,33 @@ async fn a_profile_sets_and_removes_variables_of_a_product() {
     server.close().await;
 }
 
+/// An MCP client is shown the agents of this program that the file has a row for, whatever the row sets.
 #[tokio::test]
-async fn what_a_product_cannot_do_is_told_before_anything_is_there() {
-    let room = room();
-    let preset = "[[tools]]\nid = \"one\"\nname = \"subagent\"\n\
-        config = { provider = \"codex\", tool_name = \"a b\", persona = \"x\", tool_filter = { deny = [\"bash\"] } }\n";
-    fs::write(room.home().join("presets/wrong.toml"), preset).expect("a preset");
-    let told = async |room: &Room| {
-        let arguments = ["config", "show", "--profile", "codex", "--preset", "wrong"];
-        let output = room.dsh().args(arguments).output().await.expect("dsh runs");
-        assert_eq!(output.status.code(), Some(2));
-        String::from_utf8_lossy(&output.stderr).replace(&*room.home().to_string_lossy(), "HOME")
-    };
-    expect![[r#"
-        dsh: HOME/presets/wrong.toml: tools.one.config: tool-subagent: tool_name "a b" is none that models can call: letters, digits, `_` and `-`, at most 64
-    "#]].assert_eq(&told(&room).await);
-    fs::write(
-        room.home().join("presets/wrong.toml"),
-        preset.replace("a b", "ab"),
-    )
-    .expect("a preset");
-    expect![[r#"
-        dsh: HOME/presets/wrong.toml: tools.one.config: tool-subagent: provider "codex" cannot enforce max_depth (no depthLimit capability) — set max_depth: 'provider-managed' to leave the recursion budget to the provider
-        HOME/presets/wrong.toml: tools.one.config: tool-subagent: provider "codex" does not support tool_filter (no toolFilter capability) — remove the key
-        HOME/presets/wrong.toml: tools.one.config: tool-subagent: provider "codex" does not support persona (no persona capability) — remove the key
-    "#]].assert_eq(&told(&room).await);
-}
-
-#[tokio::test]
-async fn what_is_no_file_is_no_preset_and_nobody_waits_for_it() {
-    let room = room();
-    let pipe = room.home().join("presets/pipe.toml");
-    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
-    std::os::unix::fs::symlink("/dev/zero", room.home().join("profiles/zero.toml")).expect("a link");
-    for (flags, said) in [
-        (["--preset", "pipe"], "presets/pipe.toml: it is not a file"),
-        (["--profile", "zero"], "profiles/zero.toml: it is not a file"),
+async fn a_client_delegates_to_the_agents_of_this_program_that_the_file_has_a_row_for() {
+    const SPAWN: &str = "[[providers]]\nid = \"subagent-spawn\"\nname = \"spawn\"\n";
+    const FORK: &str = "[[providers]]\nid = \"subagent-fork\"\nname = \"fork\"\n";
+    let named = format!("{SPAWN}config = {{ provider_name = \"spawn\" }}\n");
+    let off = format!("{SPAWN}disabled = true\n");
+    for (rows, shown) in [
+        (String::new(), &[][..]),
+        (SPAWN.to_owned(), &["subagent"]),
+        (format!("{SPAWN}disabled = false\nconfig = {{}}\n"), &["subagent"]),
+        (named, &["subagent"]),
+        (FORK.to_owned(), &["subagent_fork"]),
+        (format!("{SPAWN}{FORK}"), &["subagent", "subagent_fork"]),
+        (off.clone(), &[]),
+        (format!("{off}{FORK}"), &["subagent_fork"]),
     ] {
-        let output = room
-            .dsh()
-            .args(["config", "show"])
-            .args(flags)
-            .output()
-            .await
-            .expect("dsh runs");
-        assert_eq!(output.status.code(), Some(2));
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(told.trim_end().ends_with(said), "{told}");
+        let room = room();
+        fs::write(room.home().join("profiles/mine.toml"), &rows).expect("a profile");
+        room.script("model.json", json!([says("never asked")]));
+        let config = "[model]\nprovider = \"scripted\"\nname = \"model.json\"\n";
+        let mut server = server(room, "mine", "standard", config).await;
+        let tools = tools(&mut server).await;
+        let mut expected = vec!["bash"];
+        expected.extend(shown);
+        expected.extend(["task_kill", "task_list", "task_output"]);
+        assert_eq!(names(&tools), expected, "{rows}");
+        server.close().await;
     }
-    let listed = room
-        .dsh()
-        .args(["config", "preset", "list"])
-        .output()
-        .await
-        .expect("dsh runs");
-    assert_eq!(listed.status.code(), Some(0));
 }

@@ -13,6 +13,7 @@ mod agent_stops;
 mod at_rest;
 mod command_line;
 mod composition;
+mod composition_faults;
 mod composition_surface;
 mod mcp_cancellation;
 mod mcp_end;

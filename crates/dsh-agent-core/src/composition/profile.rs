@@ -26,6 +26,16 @@ pub(crate) struct ProviderRow {
     pub(crate) id: String,
     pub(crate) disabled: bool,
     pub(crate) kind: ProviderKind,
+    pub(crate) given: Given,
+}
+
+/// Who gave a profile a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// Nobody: every profile has it.
+    Base,
+    /// Its file.
+    File,
 }
 
 /// Why a profile is not there.
@@ -60,11 +70,13 @@ impl Profile {
                     id: "subagent-spawn".to_owned(),
                     disabled: false,
                     kind: ProviderKind::spawn(),
+                    given: Given::Base,
                 },
                 ProviderRow {
                     id: "subagent-fork".to_owned(),
                     disabled: false,
                     kind: ProviderKind::fork(),
+                    given: Given::Base,
                 },
             ],
         }
@@ -130,12 +142,19 @@ impl Profile {
         Some(row.kind.capabilities())
     }
 
-    /// Whether somebody wrote that agents in this process are to be delegated to, so a model is needed.
+    /// The same with every row off that its file does not have, for who must not delegate to anybody unless that was written.
+    #[must_use]
+    pub fn as_written(mut self) -> Self {
+        for row in &mut self.rows {
+            row.disabled |= row.given == Given::Base;
+        }
+        self
+    }
+
+    /// Whether agents in this process are to be delegated to, so a model is needed.
     pub fn asks_for_model(&self) -> bool {
-        let base = Self::base();
-        let rows = self.rows.iter();
-        rows.filter(|row| !row.disabled && row.kind.needs_model())
-            .any(|row| !base.rows.contains(row))
+        let mut rows = self.rows.iter();
+        rows.any(|row| !row.disabled && row.kind.needs_model())
     }
 }
 
@@ -168,14 +187,22 @@ fn parse(text: &str) -> Result<Profile, Vec<Fault>> {
 }
 
 fn provider_row(row: Row, faults: &mut Vec<Fault>) -> Option<ProviderRow> {
-    let place = row.config_key(PROVIDERS);
+    let (place, known) = (row.config_key(PROVIDERS), faults.len());
     let kind = ProviderKind::decode(&row.name, &place, row.config, faults);
     match kind {
-        Ok(kind) => Some(ProviderRow {
-            id: row.id,
-            disabled: row.disabled,
-            kind: kind?,
-        }),
+        Ok(kind) => {
+            let kind = kind?;
+            if faults.len() == known && !row.disabled {
+                let problems = kind.program_problems().into_iter();
+                faults.extend(problems.map(|problem| Fault::new(&format!("{place}.program"), problem)));
+            }
+            Some(ProviderRow {
+                id: row.id,
+                disabled: row.disabled,
+                kind,
+                given: Given::File,
+            })
+        }
         Err(problem) => {
             faults.push(Fault::new(&format!("{PROVIDERS}.{}.name", row.id), problem));
             None

@@ -1,6 +1,8 @@
 //! Who a row of a profile mounts.
 
 use std::sync::Arc;
+#[cfg(any(feature = "codex", feature = "claude-code"))]
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use dsh_agent::AgentFactory;
 use dsh_scope::Scope;
@@ -118,6 +120,20 @@ impl ProviderKind {
         }
     }
 
+    /// Why its program could not be started, as far as the file system tells.
+    pub(crate) fn program_problems(&self) -> Vec<String> {
+        match self {
+            Self::InProcess(..) => Vec::new(),
+            #[cfg(feature = "codex")]
+            Self::Codex(config) => unusable(config.find_program()),
+            #[cfg(feature = "claude-code")]
+            Self::ClaudeCode(config) => unusable(config.find_program()),
+            // Its program may be a name that is looked up when it is started.
+            #[cfg(feature = "acp")]
+            Self::Acp(_) => Vec::new(),
+        }
+    }
+
     /// Whether the children are asked to a model of this harness.
     pub(crate) fn needs_model(&self) -> bool {
         matches!(self, Self::InProcess(..))
@@ -150,6 +166,25 @@ impl ProviderKind {
         }
         Ok(())
     }
+}
+
+/// Why nothing can be started of what was found.
+#[cfg(any(feature = "codex", feature = "claude-code"))]
+fn unusable(found: Result<PathBuf, impl Into<Vec<String>>>) -> Vec<String> {
+    let program = match found {
+        Ok(program) => program,
+        Err(wrong) => return wrong.into(),
+    };
+    let why = match fs::metadata(&program) {
+        Ok(file) if !file.is_file() => "it is not a file".to_owned(),
+        Ok(file) if file.permissions().mode() & 0o111 == 0 => "it is not executable".to_owned(),
+        Ok(_) => return Vec::new(),
+        Err(error) => error.to_string(),
+    };
+    let program = program.display();
+    vec![format!(
+        "cannot be started: {program}: {why}: name the native program, or set disabled = true"
+    )]
 }
 
 #[cfg(not(all(feature = "codex", feature = "claude-code", feature = "acp")))]

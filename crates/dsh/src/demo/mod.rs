@@ -47,7 +47,7 @@ pub(crate) async fn run(settings: Settings, signals: &Signals) -> Result<u8, Fai
         composition: Composition::default(),
         ..settings
     };
-    let core = services::assemble(settings, models)?;
+    let core = services::assemble(settings, models).await?;
     let work = async {
         let told = tokio::select! {
             told = tell(&core, &room) => Some(told),

@@ -38,7 +38,7 @@ pub(crate) async fn run(mut settings: Settings, args: RunArgs, signals: &Signals
     config.model = config.model.clone().overridden(args.model.clone().into())?;
     let models = Models::connect(&config.model, |name| std::env::var_os(name))?;
     let (config, preset) = (config.clone(), settings.named_preset.clone());
-    let core = services::assemble(settings, models.registry())?;
+    let core = services::assemble(settings, models.registry()).await?;
     let worked = tokio::select! {
         worked = work(&core, &models, &config, preset.as_deref(), &args, signals) => worked,
         never = signals.hurry_when_told(&core) => match never {},

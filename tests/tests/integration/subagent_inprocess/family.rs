@@ -94,6 +94,7 @@ impl Family {
             launcher: Launcher::guarded(GuardConfig::helper(helper)).expect("the helper is there"),
             models,
             composition: composition.expect("a preset"),
+            ..Parts::default()
         };
         let core = AgentCore::assemble_with(config, parts).expect("the services fit together");
         let session = Session::new(SessionId::new("lead"), Some(room.work()));
