@@ -86,7 +86,10 @@ pub(super) fn serve(socket: OwnedFd, birthright: &Birthright, deputy: Deputy) ->
                 .run();
                 drop(script);
                 // Whoever waits has heard of the end by now.
-                sys::give_memory_back();
+                match after {
+                    After::Waits => sys::give_memory_back(),
+                    After::Goes => {}
+                }
             }
             Err((stage, errno)) => {
                 harness.tell(&Report::NotStarted { stage, errno });
