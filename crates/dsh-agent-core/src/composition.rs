@@ -37,6 +37,7 @@ mod status;
 
 use std::path::Path;
 
+use preset::ToolKind;
 pub use preset::{Preset, PresetError, Presets};
 pub use profile::{Profile, ProfileError};
 pub use status::RowStatus;
@@ -46,7 +47,7 @@ pub(crate) use factory::Children;
 pub(crate) use ground::Ground;
 pub(crate) use provider::{Means, MountError};
 
-use crate::config::Config;
+use crate::config::{Config, Source};
 use crate::error::ConfigError;
 
 /// Who can be delegated to, and which preset agents have unless another one is theirs.
@@ -78,6 +79,40 @@ pub enum CompositionFault {
 }
 
 impl Composition {
+    /// Reads the configuration, as [`Config::load`] does, and a profile and a preset of its home directory; without names, the
+    /// default ones.
+    ///
+    /// # Errors
+    ///
+    /// A [`CompositionError`] with all faults of the three, and with everything that does not [fit together](Self::check).
+    pub fn configured(
+        explicit: Option<&Path>,
+        profile: Option<&str>,
+        preset: Option<&str>,
+    ) -> Result<(Config, Source, Self), CompositionError> {
+        let config = Config::load(explicit);
+        let (home, known) = match &config {
+            Ok((config, _)) => (config.tool_bash.dsh_home.clone(), Some(config)),
+            Err(_) => (Config::default_home(), None),
+        };
+        let composition = Self::read(home.as_deref(), known, profile, preset);
+        match (config, composition) {
+            (Ok((config, source)), Ok(composition)) => {
+                composition.check(&config)?;
+                Ok((config, source, composition))
+            }
+            (config, composition) => {
+                let mut all: Vec<_> = config
+                    .err()
+                    .map(CompositionFault::Configuration)
+                    .into_iter()
+                    .collect();
+                all.extend(composition.err().into_iter().flatten());
+                Err(CompositionError(all))
+            }
+        }
+    }
+
     /// Reads a profile and a preset of the home directory; without names, the default ones.
     ///
     /// # Errors
@@ -88,6 +123,16 @@ impl Composition {
         profile: Option<&str>,
         preset: Option<&str>,
     ) -> Result<Self, CompositionError> {
+        Self::read(home, None, profile, preset).map_err(CompositionError)
+    }
+
+    /// What does not fit is told as far as what it has to fit could be read.
+    fn read(
+        home: Option<&Path>,
+        config: Option<&Config>,
+        profile: Option<&str>,
+        preset: Option<&str>,
+    ) -> Result<Self, Vec<CompositionFault>> {
         let directory = |name| home.map(|home| home.join(name));
         let presets = Presets::in_directory(directory("presets"));
         let id = preset.unwrap_or(Presets::DEFAULT);
@@ -95,16 +140,23 @@ impl Composition {
             directory("profiles").as_deref(),
             profile.unwrap_or(Profile::DEFAULT),
         );
-        match (profile, presets.load(id)) {
+        let preset = match config {
+            Some(config) => {
+                let nobody = Profile { rows: Vec::new() };
+                Ground::new(profile.as_ref().unwrap_or(&nobody), config).preset(&presets, id)
+            }
+            None => presets.load(id),
+        };
+        match (profile, preset) {
             (Ok(profile), Ok(preset)) => Ok(Self {
                 profile,
                 presets,
                 preset: preset.id,
             }),
-            (profile, preset) => Err(CompositionError(faults([
+            (profile, preset) => Err(faults([
                 profile.err().map(CompositionFault::Profile),
                 preset.err().map(CompositionFault::Preset),
-            ]))),
+            ])),
         }
     }
 
@@ -129,6 +181,31 @@ impl Composition {
             return Ok(());
         }
         Err(CompositionError(faults))
+    }
+
+    /// Logs the rows of the preset that are switched on and delegate to nobody that the profile has. No fault: another profile
+    /// may have that one.
+    pub(crate) fn warn(&self) {
+        let known: Vec<&str> = self
+            .profile
+            .rows
+            .iter()
+            .map(|row| row.kind.provider_name())
+            .collect();
+        let preset = self.presets.load(&self.preset).into_iter();
+        for row in preset.flat_map(|preset| preset.rows).filter(|row| !row.disabled) {
+            if let ToolKind::Subagent(config) = &row.tool
+                && !known.contains(&&*config.provider)
+            {
+                tracing::warn!(
+                    "preset {}: row {}: the profile has no provider {:?} (it has: {})",
+                    self.preset,
+                    row.id,
+                    config.provider,
+                    known.join(", ")
+                );
+            }
+        }
     }
 }
 

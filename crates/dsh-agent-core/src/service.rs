@@ -205,6 +205,7 @@ impl AgentCore {
         parts.composition.check(&config)?;
         // What holds a key is no business of commands, whatever it is called.
         config.bash.deny_env.extend(config.model.api_key_env.clone());
+        parts.composition.warn();
         let context = ServiceContext::install(&config, &parts)?;
         install_tools(&context, &config)?;
         let hurry = CancellationToken::new();

@@ -3,7 +3,9 @@
 use dsh_agent::ModelRoute;
 use dsh_subagent::{Capabilities, DepthError, MAX_DEPTH, ToolFilter, check_max_depth};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 mod depth;
 
@@ -32,7 +34,11 @@ pub struct ToolSubagentConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<String>,
     /// Which tools the child has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "filter_table",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tool_filter: Option<ToolFilterConfig>,
     /// How many agents may stand above a child.
     #[serde(default)]
@@ -218,6 +224,19 @@ impl ConfigError {
     /// Each problem, as one line.
     pub fn problems(&self) -> &[String] {
         &self.problems
+    }
+}
+
+/// A filter is a table: serde takes a list for one, and tells what is wrong with the first item.
+fn filter_table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ToolFilterConfig>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        Value::Object(table) => serde_json::from_value(table.into())
+            .map(Some)
+            .map_err(D::Error::custom),
+        _ => Err(D::Error::custom(
+            "must be a table with `allow` or `deny`, each a list of tools",
+        )),
     }
 }
 

@@ -117,9 +117,9 @@ impl From<ModelFlags> for ModelOverrides {
 pub(crate) enum ConfigAction {
     /// The JSON Schema of the configuration file
     Schema,
-    /// The configuration in force, as TOML, with where it came from
+    /// The configuration in force, as TOML, with where it came from; flags of other commands (--model) are not in it
     Show,
-    /// Everything the model is shown under this configuration, as Markdown
+    /// What the host shows a model under this configuration, as Markdown; a preset adds the tools that delegate
     Surface,
     /// Presets: what an agent sees
     Preset {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dsh_agent_core::{Composition, Config, Models, Preset, Presets, Profile};
+use dsh_agent_core::{Composition, Config, Models, Preset, Presets, Profile, Source};
 use dsh_llm::ModelRegistry;
 
 use crate::Failure;
@@ -23,10 +23,9 @@ pub(crate) struct Settings {
 ///
 /// # Errors
 ///
-/// Every fault of the configuration file, or every fault of the profile and the preset.
+/// Every fault of the configuration file, the profile and the preset.
 pub(crate) fn load(explicit: Option<PathBuf>, flags: &CompositionFlags) -> Result<Settings, Failure> {
-    let (config, _) = Config::load(explicit.as_deref())?;
-    let composition = composed(&config, flags)?;
+    let (config, _, composition) = composed(explicit, flags)?;
     Ok(Settings {
         config,
         composition,
@@ -34,12 +33,12 @@ pub(crate) fn load(explicit: Option<PathBuf>, flags: &CompositionFlags) -> Resul
     })
 }
 
-fn composed(config: &Config, flags: &CompositionFlags) -> Result<Composition, Failure> {
-    let home = config.tool_bash.dsh_home.as_deref();
+fn composed(
+    explicit: Option<PathBuf>,
+    flags: &CompositionFlags,
+) -> Result<(Config, Source, Composition), Failure> {
     let (profile, preset) = (flags.profile.as_deref(), flags.preset.as_deref());
-    let composition = Composition::load(home, profile, preset)?;
-    composition.check(config)?;
-    Ok(composition)
+    Ok(Composition::configured(explicit.as_deref(), profile, preset)?)
 }
 
 /// `dsh config …`
@@ -65,18 +64,22 @@ pub(crate) fn print(
 
 /// The configuration as a file that would set it, and what the composition comes to.
 fn show(explicit: Option<PathBuf>, flags: &CompositionFlags) -> Result<(), Failure> {
-    let (config, source) = Config::load(explicit.as_deref())?;
+    let (config, source, composition) = composed(explicit, flags)?;
     let Composition {
         profile,
         presets,
         preset,
-    } = composed(&config, flags)?;
+    } = composition;
     let no_model = Models::connect(&config.model, |name| std::env::var_os(name))
         .err()
         .map(|error| error.to_string());
     let preset = presets.load(&preset)?;
+    let other = "--model, --base-url and --api-key-env of a command are not in it";
     let note = "an optional key that is not set is left out: dsh config schema has all";
-    say(format_args!("# {source}\n# {note}\n{}", config.to_toml()?))?;
+    say(format_args!(
+        "# {source}\n# {note}\n# {other}\n{}",
+        config.to_toml()?
+    ))?;
     say(format_args!(
         "# profile {}",
         flags.profile.as_deref().unwrap_or(Profile::DEFAULT)

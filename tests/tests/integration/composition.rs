@@ -236,8 +236,8 @@ async fn every_row_is_shown_with_what_it_comes_to() {
     };
     expect![[r#"
         # profile default
-        #   subagent-spawn: provider spawn, active
-        #   subagent-fork: provider fork, active
+        #   subagent-spawn: provider spawn, active, but not in dsh mcp: that needs this row in the file of the profile
+        #   subagent-fork: provider fork, active, but not in dsh mcp: that needs this row in the file of the profile
         # preset standard
         #   tool-bash: tool bash, active
         #   tool-subagent: tool subagent, active
@@ -248,8 +248,8 @@ async fn every_row_is_shown_with_what_it_comes_to() {
     .assert_eq(&shown(&[]).await);
     expect![[r#"
         # profile codex
-        #   subagent-spawn: provider spawn, active
-        #   subagent-fork: provider fork, active
+        #   subagent-spawn: provider spawn, active, but not in dsh mcp: that needs this row in the file of the profile
+        #   subagent-fork: provider fork, active, but not in dsh mcp: that needs this row in the file of the profile
         #   subagent-codex: provider codex, active
         # preset both
         #   tool-bash: tool bash, active
@@ -303,7 +303,7 @@ async fn a_profile_sets_and_removes_variables_of_a_product() {
     let refused = room.dsh().arg("mcp").args(arguments).output();
     let refused = refused.await.expect("dsh runs");
     let told = String::from_utf8_lossy(&refused.stderr);
-    let said = "codex.toml: providers.subagent-codex.config.env: invalid value: boolean `true`, expected a string, or false to remove the variable\n";
+    let said = "codex.toml: providers.subagent-codex.config.env.REMOVED: invalid value: boolean `true`, expected a string, or false to remove the variable\n";
     assert!(told.ends_with(said), "{told}");
 
     let right = format!("{rows}[providers.config.env]\nSET = \"set\"\nREMOVED = false\n");

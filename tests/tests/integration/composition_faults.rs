@@ -31,6 +31,7 @@ async fn everything_that_is_wrong_is_told_at_once() {
         HOME/profiles/wrong.toml: providers[1]: there is no key `id`
         HOME/profiles/wrong.toml: colour: unknown key: a profile has [[providers]] only
         HOME/profiles/wrong.toml: providers.A b.name: there is no provider "codexx": it is "spawn", "fork", "codex", "claude-code" or "acp"
+        HOME/profiles/wrong.toml: providers.1.config.program: subagent-codex: no program: set program, or the environment variable DSH_CODEX, to the absolute path of the native codex program
         HOME/profiles/wrong.toml: providers.one.config.grace: unknown key `grace`, expected one of `provider_name`, `program`, `env`, `permission_mode`, `dispose_grace_ms`
         HOME/profiles/wrong.toml: providers.one.config.permission_mode: unknown value `default`, expected one of `dontAsk`, `acceptEdits`, `auto`, `plan`, `bypassPermissions`
         HOME/profiles/wrong.toml: providers.two: another row mounts a provider "spawn" already: give it a provider_name of its own
@@ -38,7 +39,7 @@ async fn everything_that_is_wrong_is_told_at_once() {
         HOME/presets/wrong.toml: size: unknown key `size`, expected one of `name`, `description`, `order`, `persona`
         HOME/presets/wrong.toml: tools.one.name: there is no tool "basch": it is "bash" or "subagent"
         HOME/presets/wrong.toml: tools.two.config: there is no key `provider`
-        HOME/presets/wrong.toml: tools.three.config.max_depth: subagent max_depth must be a non-negative safe integer
+        HOME/presets/wrong.toml: tools.three.config.max_depth: subagent max_depth must be a non-negative safe integer, or "provider-managed"
         HOME/presets/wrong.toml: tools.three.config: tool-subagent: `tool_filter` is configured but names neither `allow` nor `deny` — remove the key or fill the filter
         HOME/presets/wrong.toml: tools.four.config: tool-subagent: provider "x" does not support `background_mode: continuable`
         HOME/presets/wrong.toml: tools.five.config.timeout: unknown key `timeout`, there is nothing to configure
@@ -84,6 +85,9 @@ async fn what_a_product_cannot_do_is_told_before_anything_is_there() {
     };
     expect![[r#"
         dsh: HOME/presets/wrong.toml: tools.one.config: tool-subagent: tool_name "a b" is none that models can call: letters, digits, `_` and `-`, at most 64
+        HOME/presets/wrong.toml: tools.one.config: tool-subagent: provider "codex" cannot enforce max_depth (no depthLimit capability) — set max_depth: 'provider-managed' to leave the recursion budget to the provider
+        HOME/presets/wrong.toml: tools.one.config: tool-subagent: provider "codex" does not support tool_filter (no toolFilter capability) — remove the key
+        HOME/presets/wrong.toml: tools.one.config: tool-subagent: provider "codex" does not support persona (no persona capability) — remove the key
     "#]].assert_eq(&told(&room).await);
     fs::write(
         room.home().join("presets/wrong.toml"),
@@ -188,4 +192,83 @@ async fn what_is_no_file_is_no_preset_and_nobody_waits_for_it() {
         .await
         .expect("dsh runs");
     assert_eq!(listed.status.code(), Some(0));
+}
+
+/// Three files are wrong, and each says everything that is wrong in it.
+#[tokio::test]
+async fn no_fault_hides_another_one() {
+    let room = room();
+    let home = room.home();
+    fs::write(home.join("wrong.toml"), "colour = 1\n").expect("a configuration");
+    let profile = "[[providers]]\nid = \"one\"\nnme = \"codex\"\n\
+        [[providers]]\nid = \"two\"\nname = \"codexx\"\ndisabled = \"yes\"\n\
+        [[providers]]\nid = \"three\"\nname = \"codex\"\n[providers.config.env]\nA = true\nB = 1\nC = \"c\"\n";
+    fs::write(home.join("profiles/wrong.toml"), profile).expect("a profile");
+    let preset = "[[tools]]\nid = \"one\"\nname = \"subagent\"\nconfig = { provider = \"spawn\", tool_filter = { deny = [\"bsh\", \"other\"] } }\n\
+        [[tools]]\nid = \"two\"\nname = \"subagent\"\nconfig = { provider = \"spawn\", tool_name = \"other\", max_depth = \"x\" }\n\
+        [[tools]]\nid = \"three\"\nname = \"subagent\"\nconfig = { provider = \"spawn\", tool_name = \"third\", tool_filter = [\"bash\"] }\n\
+        [[tools]]\nid = \"four\"\nname = \"subagent\"\ndisabled = 1\nconfig = { provider = \"spawn\", tool_name = \"a b\" }\n";
+    fs::write(home.join("presets/wrong.toml"), preset).expect("a preset");
+    let told = async |more: &[&str]| {
+        let command = ["config", "show", "--profile", "wrong", "--preset", "wrong"];
+        let output = room
+            .dsh()
+            .args(command)
+            .args(more)
+            .output()
+            .await
+            .expect("dsh runs");
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).replace(&*home.to_string_lossy(), "HOME")
+    };
+    expect![[r#"
+        dsh: HOME/profiles/wrong.toml: providers.one.nme: unknown key `nme`, expected one of `id`, `name`, `disabled`, `config`
+        HOME/profiles/wrong.toml: providers.one: there is no key `name`
+        HOME/profiles/wrong.toml: providers.two.disabled: invalid type: string "yes", expected a boolean
+        HOME/profiles/wrong.toml: providers.two.name: there is no provider "codexx": it is "spawn", "fork", "codex", "claude-code" or "acp"
+        HOME/profiles/wrong.toml: providers.three.config.env.A: invalid value: boolean `true`, expected a string, or false to remove the variable
+        HOME/profiles/wrong.toml: providers.three.config.env.B: invalid type: integer `1`, expected a string, or false to remove the variable
+        HOME/presets/wrong.toml: tools.four.disabled: invalid type: integer `1`, expected a boolean
+        HOME/presets/wrong.toml: tools.two.config.max_depth: subagent max_depth must be a non-negative safe integer, or "provider-managed"
+        HOME/presets/wrong.toml: tools.three.config.tool_filter: must be a table with `allow` or `deny`, each a list of tools
+        HOME/presets/wrong.toml: tools.four.config: tool-subagent: tool_name "a b" is none that models can call: letters, digits, `_` and `-`, at most 64
+        HOME/presets/wrong.toml: tools.one.config.tool_filter.deny: no tool has the name "bsh" (there is: bash, task_output, task_list, task_kill, subagent, other, third, a b)
+    "#]].assert_eq(&told(&[]).await);
+    let file = home.join("wrong.toml").display().to_string();
+    expect![[r#"
+        dsh: HOME/wrong.toml: colour: unknown key `colour`, expected one of `vocabulary`, `model`, `agent`, `approval`, `tasks`, `tool_tasks`, `bash`, `tool_bash`
+        HOME/profiles/wrong.toml: providers.one.nme: unknown key `nme`, expected one of `id`, `name`, `disabled`, `config`
+        HOME/profiles/wrong.toml: providers.one: there is no key `name`
+        HOME/profiles/wrong.toml: providers.two.disabled: invalid type: string "yes", expected a boolean
+        HOME/profiles/wrong.toml: providers.two.name: there is no provider "codexx": it is "spawn", "fork", "codex", "claude-code" or "acp"
+        HOME/profiles/wrong.toml: providers.three.config.env.A: invalid value: boolean `true`, expected a string, or false to remove the variable
+        HOME/profiles/wrong.toml: providers.three.config.env.B: invalid type: integer `1`, expected a string, or false to remove the variable
+        HOME/presets/wrong.toml: tools.four.disabled: invalid type: integer `1`, expected a boolean
+        HOME/presets/wrong.toml: tools.two.config.max_depth: subagent max_depth must be a non-negative safe integer, or "provider-managed"
+        HOME/presets/wrong.toml: tools.three.config.tool_filter: must be a table with `allow` or `deny`, each a list of tools
+        HOME/presets/wrong.toml: tools.four.config: tool-subagent: tool_name "a b" is none that models can call: letters, digits, `_` and `-`, at most 64
+    "#]].assert_eq(&told(&["--config", &file]).await);
+}
+
+/// Another profile may mount it, so it is no fault.
+#[tokio::test]
+async fn a_tool_that_delegates_to_nobody_of_the_profile_is_named_in_the_log() {
+    let room = room();
+    let rows = |provider: &str| {
+        format!("[[tools]]\nid = \"one\"\nname = \"subagent\"\nconfig = {{ provider = \"{provider}\" }}\n")
+    };
+    let told = async |provider: &str| {
+        fs::write(room.home().join("presets/mine.toml"), rows(provider)).expect("a preset");
+        let output = room
+            .dsh()
+            .args(["config", "surface", "--preset", "mine"])
+            .output();
+        let output = output.await.expect("dsh runs");
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let warned = "preset mine: row one: the profile has no provider \"spwan\" (it has: spawn, fork)";
+    let said = told("spwan").await;
+    assert!(said.contains(warned), "{said}");
+    assert!(!told("spawn").await.contains("has no provider"));
 }

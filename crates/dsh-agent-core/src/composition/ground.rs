@@ -3,7 +3,7 @@
 use super::preset::{Preset, PresetError, Presets, TOOLS, ToolKind, ToolRow};
 use super::profile::Profile;
 use crate::config::Config;
-use crate::error::{ConfigError, Fault};
+use crate::error::Fault;
 
 /// What is the same for every preset: who can be delegated to, and which tools the host has.
 #[derive(Debug, Clone)]
@@ -26,17 +26,11 @@ impl Ground {
     ///
     /// As [`Presets::load`], and everything that does not fit.
     pub(crate) fn preset(&self, presets: &Presets, id: &str) -> Result<Preset, PresetError> {
-        let preset = presets.load(id)?;
-        let faults = self.misfits(&preset);
-        if faults.is_empty() {
-            return Ok(preset);
-        }
-        let origin = presets.origin(id);
-        Err(ConfigError::Faults { origin, faults }.into())
+        presets.load_with(id, |preset, tools| self.misfits(preset, tools))
     }
 
     /// What rows that are switched on cannot have here.
-    fn misfits(&self, preset: &Preset) -> Vec<Fault> {
+    fn misfits(&self, preset: &Preset, tools: &[String]) -> Vec<Fault> {
         let mut faults = Vec::new();
         for row in preset.rows.iter().filter(|row| !row.disabled) {
             let ToolKind::Subagent(config) = &row.tool else {
@@ -48,16 +42,16 @@ impl Ground {
                 let problems = wrong.problems().iter();
                 faults.extend(problems.map(|problem| Fault::new(&key, problem.clone())));
             }
-            faults.extend(self.unknown_tools(preset, row, &key));
+            faults.extend(self.unknown_tools(tools, row, &key));
         }
         faults
     }
 
     /// The names in the filter of a row that are no tool's: a child is composed as its parent is.
-    fn unknown_tools(&self, preset: &Preset, row: &ToolRow, key: &str) -> Vec<Fault> {
+    fn unknown_tools(&self, own: &[String], row: &ToolRow, key: &str) -> Vec<Fault> {
         let host = self.host_tools.iter().map(String::as_str);
         let mut tools: Vec<&str> = host.collect();
-        for name in preset.rows.iter().map(|row| row.tool.tool_name()) {
+        for name in own.iter().map(String::as_str) {
             if !tools.contains(&name) {
                 tools.push(name);
             }

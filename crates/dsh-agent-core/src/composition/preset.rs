@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use dsh_tasks::Vocabulary;
 use dsh_tool_subagent::ToolSubagentConfig;
 use serde::Deserialize;
-use toml::Table;
+use toml::{Table, Value};
 
 use super::rows::{Row, check_id, read_file, rows};
 use crate::config::{BASH, decode};
@@ -151,8 +151,25 @@ impl Presets {
     ///
     /// A [`PresetError`]: there is none, there are two, or everything that is wrong in it.
     pub fn load(&self, id: &str) -> Result<Preset, PresetError> {
+        self.load_with(id, |_, _| Vec::new())
+    }
+
+    /// As [`load`](Self::load), with the faults that `more` finds in what could be read of it. It is told the names of all its
+    /// tools, those of rows that could not be read, too.
+    pub(crate) fn load_with(
+        &self,
+        id: &str,
+        more: impl FnOnce(&Preset, &[String]) -> Vec<Fault>,
+    ) -> Result<Preset, PresetError> {
         let (origin, text) = self.text(id)?;
-        parse(id, &text).map_err(|faults| ConfigError::Faults { origin, faults }.into())
+        let parsed = parse(id, &text).and_then(|mut read| {
+            read.faults.extend(more(&read.preset, &read.tools));
+            match read.faults.is_empty() {
+                true => Ok(read.preset),
+                false => Err(read.faults),
+            }
+        });
+        parsed.map_err(|faults| ConfigError::Faults { origin, faults }.into())
     }
 
     /// The tools that delegate in the shipped presets and in this one, switched on or not.
@@ -208,14 +225,6 @@ impl Presets {
         Ok(path)
     }
 
-    /// Where a preset is written, for people.
-    pub(crate) fn origin(&self, id: &str) -> String {
-        match (shipped(id), &self.directory) {
-            (None, Some(directory)) => directory.join(format!("{id}.toml")).display().to_string(),
-            (Some(_), _) | (None, None) => format!("preset {id}"),
-        }
-    }
-
     fn text(&self, id: &str) -> Result<(String, String), PresetError> {
         check_id(id).map_err(PresetError::BadId)?;
         let file = self.directory.as_ref();
@@ -252,9 +261,21 @@ fn shipped(id: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-fn parse(id: &str, text: &str) -> Result<Preset, Vec<Fault>> {
+/// What could be read of a preset.
+struct Read {
+    preset: Preset,
+    /// The names of the tools of all rows.
+    tools: Vec<String>,
+    faults: Vec<Fault>,
+}
+
+/// # Errors
+///
+/// The one fault that hides all others.
+fn parse(id: &str, text: &str) -> Result<Read, Vec<Fault>> {
     let mut faults = Vec::new();
     let mut root = decode::syntax(text)?;
+    let names = written_names(root.get(TOOLS));
     let tools = rows(TOOLS, root.remove(TOOLS), &mut faults);
     let head = decode::table::<Head>("", root, &mut faults).unwrap_or_default();
     let rows: Vec<ToolRow> = tools
@@ -262,17 +283,34 @@ fn parse(id: &str, text: &str) -> Result<Preset, Vec<Fault>> {
         .filter_map(|row| tool_row(row, &mut faults))
         .collect();
     faults.extend(repeated(&rows));
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    Ok(Preset {
+    let preset = Preset {
         id: id.to_owned(),
         name: head.name,
         order: head.order,
         description: head.description,
         persona: head.persona,
         rows,
+    };
+    let tools = names;
+    Ok(Read {
+        preset,
+        tools,
+        faults,
     })
+}
+
+/// What the tools of rows are called, whatever else is wrong with the rows.
+fn written_names(rows: Option<&Value>) -> Vec<String> {
+    let rows = rows.and_then(Value::as_array).into_iter().flatten();
+    let name = |row: &Value| {
+        let default = match row.get("name")?.as_str()? {
+            BASH => return Some(BASH.to_owned()),
+            other => other,
+        };
+        let name = row.get("config").and_then(|config| config.get("tool_name"));
+        Some(name.and_then(Value::as_str).unwrap_or(default).to_owned())
+    };
+    rows.filter_map(name).collect()
 }
 
 fn tool_row(row: Row, faults: &mut Vec<Fault>) -> Option<ToolRow> {

@@ -35,6 +35,25 @@ struct Written {
     config: Table,
 }
 
+impl Written {
+    /// What can be looked at further of a row with faults. What only counts for rows that are on is not, unless it is clear that
+    /// it is one; a row without a name is nothing.
+    fn of_what_is_right(row: &Table, index: usize) -> Option<Self> {
+        let text = |key: &str| row.get(key).and_then(Value::as_str).map(str::to_owned);
+        let disabled = row.get("disabled").map_or(Some(false), Value::as_bool);
+        Some(Self {
+            id: text("id").unwrap_or_else(|| format!("{index}")),
+            name: text("name")?,
+            disabled: disabled.unwrap_or(true),
+            config: row
+                .get("config")
+                .and_then(Value::as_table)
+                .cloned()
+                .unwrap_or_default(),
+        })
+    }
+}
+
 impl Row {
     /// Where its configuration stands, for people.
     pub(crate) fn config_key(&self, list: &str) -> String {
@@ -61,7 +80,10 @@ pub(crate) fn rows(list: &str, value: Option<Value>, faults: &mut Vec<Fault>) ->
         let id = value.get("id").and_then(Value::as_str);
         let place = id.map_or_else(|| format!("{list}[{index}]"), |id| format!("{list}.{id}"));
         let written = match value {
-            Value::Table(table) => decode::table::<Written>(&place, table, faults),
+            Value::Table(table) => {
+                let rest = Written::of_what_is_right(&table, index);
+                decode::table::<Written>(&place, table, faults).or(rest)
+            }
             other => {
                 faults.push(Fault::new(
                     &place,

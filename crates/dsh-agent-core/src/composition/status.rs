@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::preset::{Preset, ToolKind};
-use super::profile::Profile;
+use super::profile::{Given, Profile};
 
 /// One row, and whether it does anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,11 +12,12 @@ pub struct RowStatus {
     pub id: String,
     /// What it is a row of.
     pub what: String,
-    /// `active`, or why it is not.
+    /// `active` and where not, or why it is not.
     pub state: String,
 }
 
 const ACTIVE: &str = "active";
+const BASE_ACTIVE: &str = "active, but not in dsh mcp: that needs this row in the file of the profile";
 const DISABLED: &str = "disabled";
 
 impl Profile {
@@ -28,6 +29,7 @@ impl Profile {
             state: match (row.disabled, no_model) {
                 (true, _) => DISABLED.to_owned(),
                 (false, Some(why)) if row.kind.needs_model() => format!("no model: {why}"),
+                (false, _) if row.kind.needs_model() && row.given == Given::Base => BASE_ACTIVE.to_owned(),
                 (false, _) => ACTIVE.to_owned(),
             },
         });

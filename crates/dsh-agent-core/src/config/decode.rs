@@ -57,16 +57,23 @@ pub(crate) fn table<T: DeserializeOwned>(place: &str, table: Table, faults: &mut
             Err(problem) if problem.starts_with(MISSING) => {}
             Ok(()) => {}
             Err(problem) => {
-                faults.push(Fault::new(&key_at(key), problem));
-                bad.push(format!("{MISSING} `{key}`"));
+                let parts = parts::<T>(key, value);
+                if parts.is_empty() {
+                    faults.push(Fault::new(&key_at(key), problem));
+                }
+                let parts = parts.into_iter();
+                faults.extend(parts.map(|(part, problem)| Fault::new(&key_at(&part), problem)));
+                bad.push(key.clone());
             }
         }
     }
-    match table.try_into() {
-        Ok(decoded) => Some(decoded),
+    // What is bad was told: what is missing beside it would be hidden by it.
+    let rest = table.into_iter().filter(|(key, _)| !bad.contains(key));
+    match Table::from_iter(rest).try_into() {
+        Ok(decoded) => bad.is_empty().then_some(decoded),
         Err(error) => {
             let problem = error.message().trim();
-            if bad.is_empty() || (problem.starts_with(MISSING) && !bad.iter().any(|bad| bad == problem)) {
+            if !bad.iter().any(|key| problem == format!("{MISSING} `{key}`")) {
                 faults.push(Fault::new(
                     place,
                     in_words(problem).replace(MISSING, "there is no key"),
@@ -109,6 +116,17 @@ fn what_decodes(root: Table, faults: &mut Vec<Fault>) -> Table {
         }
     }
     good
+}
+
+/// What is wrong with the parts of a table, if each can be looked at alone.
+fn parts<T: DeserializeOwned>(key: &str, value: &Value) -> Vec<(String, String)> {
+    let parts = value.as_table().into_iter().flatten();
+    let fault = |(part, value): (&String, &Value)| {
+        let only = Table::from_iter([(part.clone(), value.clone())]);
+        let problem = alone::<T>(key, only.into()).err()?;
+        (!problem.starts_with(MISSING)).then(|| (format!("{key}.{part}"), problem))
+    };
+    parts.filter_map(fault).collect()
 }
 
 /// Whether a table may have `key` with this value, and nothing else; if not, why.

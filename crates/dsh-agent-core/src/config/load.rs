@@ -40,9 +40,14 @@ impl Config {
             None => Self::default(),
         };
         if config.tool_bash.dsh_home.is_none() {
-            config.tool_bash.dsh_home = home(|name| std::env::var_os(name));
+            config.tool_bash.dsh_home = Self::default_home();
         }
         Ok((config, source))
+    }
+
+    /// The home directory where no configuration names another.
+    pub(crate) fn default_home() -> Option<PathBuf> {
+        home(|name| std::env::var_os(name))
     }
 
     /// Reads one configuration file.

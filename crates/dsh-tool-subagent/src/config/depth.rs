@@ -54,10 +54,14 @@ impl<'de> Deserialize<'de> for MaxDepth {
                 .as_u64()
                 .filter(|max| *max <= MAX_DEPTH)
                 .map(Self::Limit)
-                .ok_or_else(|| D::Error::custom(DepthError::Malformed)),
-            _ => Err(D::Error::custom(DepthError::Malformed)),
+                .ok_or_else(malformed),
+            _ => Err(malformed()),
         }
     }
+}
+
+fn malformed<E: Error>() -> E {
+    E::custom(format_args!("{}, or {PROVIDER_MANAGED:?}", DepthError::Malformed))
 }
 
 impl JsonSchema for MaxDepth {

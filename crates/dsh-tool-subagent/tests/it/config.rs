@@ -77,7 +77,7 @@ fn s49_to_s58_a_limit_of_depth_that_is_none_is_refused() {
     for max_depth in refused {
         let refusal = read(json!({ "provider": "p", "max_depth": max_depth })).unwrap_err();
         assert_eq!(
-            refusal, "subagent max_depth must be a non-negative safe integer",
+            refusal, "subagent max_depth must be a non-negative safe integer, or \"provider-managed\"",
             "{max_depth}"
         );
     }
