@@ -179,6 +179,7 @@ fn a_guard_that_has_served_is_hardly_larger_than_a_new_one() {
                     sizes.push(size);
                     break;
                 }
+                // sleep: between two looks at a fact that has a deadline.
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
